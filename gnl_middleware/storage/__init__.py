@@ -1,0 +1,1 @@
+"""Where runs are kept: one synchronous implementation, one writer thread per journal."""

@@ -1,0 +1,37 @@
+"""The query that loads a run: its steps with their payloads, in one statement."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from gnl_middleware.storage.schema import blobs, runs, steps
+
+_ARGUMENTS, _VALUE = blobs.alias("arguments_blob"), blobs.alias("value_blob")
+_PAYLOADS = sa.func.coalesce(steps.c.payloads, steps.c.run_id)
+_LOAD = (
+    sa.select(
+        steps,
+        runs.c.side_effects,
+        _ARGUMENTS.c.compressed.label("arguments_compressed"),
+        _ARGUMENTS.c.body.label("arguments_body"),
+        _VALUE.c.compressed.label("value_compressed"),
+        _VALUE.c.body.label("value_body"),
+    )
+    # A run without steps is a row, too: what it has counted must be found.
+    .select_from(runs.outerjoin(steps, steps.c.run_id == runs.c.run_id))
+    .outerjoin(_ARGUMENTS, (_ARGUMENTS.c.run_id == _PAYLOADS) & (_ARGUMENTS.c.hash == steps.c.arguments_hash))
+    .outerjoin(_VALUE, (_VALUE.c.run_id == _PAYLOADS) & (_VALUE.c.hash == steps.c.value_hash))
+    .where(runs.c.run_id == sa.bindparam("at_run"))
+    .order_by(steps.c.number)
+)
+
+
+def loaded_rows(connection: sa.Connection, run_id: str) -> Sequence[sa.RowMapping]:
+    """The rows of a run's steps; one without a key where it has none, and no row where there is no run."""
+    # Fetched whole before the first row is read: the error about a damaged one would keep the cursor, and the file, open.
+    return connection.execute(_LOAD, {"at_run": run_id}).mappings().all()
+
+
+def loaded_row(connection: sa.Connection, run_id: str, key: str) -> sa.RowMapping | None:
+    """The row of one step."""
+    return connection.execute(_LOAD.where(steps.c.key == key), {"at_run": run_id}).mappings().first()

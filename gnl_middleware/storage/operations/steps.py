@@ -1,0 +1,267 @@
+"""Steps and their payloads: claimed, finished, blocked, decided and loaded."""
+
+import functools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from gnl_middleware.model import StoredStep
+from gnl_middleware.storage.bounds import late_bound, note_bound, reason_bound
+from gnl_middleware.storage.protection import protection_of
+from gnl_middleware.storage.protocol import Intent, Outcome, Verdict
+from gnl_middleware.storage.rows import (
+    KEPT_ON_RETRY,
+    SET_BY_INTENT,
+    SET_BY_OUTCOME,
+    blob_row,
+    check_complete,
+    encoded_failure,
+    intent_row,
+    outcome_row,
+    setup_body,
+    stored_step,
+)
+from gnl_middleware.storage.schema import blobs, resolutions, runs, steps
+
+from .chains import check_chain, renew_chain
+from .dialects import insert, time_of
+from .loading import loaded_row, loaded_rows
+from .shared import with_claims
+
+
+def _parameter(column: str) -> sa.BindParameter[Any]:
+    return sa.bindparam(column, type_=steps.c[column].type)
+
+
+@functools.cache
+def _claim(dialect: str) -> sa.Insert:
+    held = (
+        sa.exists()
+        .where(runs.c.run_id == sa.bindparam("held_run", type_=sa.Text))
+        .where(runs.c.fence == sa.bindparam("held_fence", type_=sa.BigInteger))
+    )
+    row = sa.select(*[_parameter(column) for column in SET_BY_INTENT]).where(held)
+    statement = insert(dialect, steps).from_select(list(SET_BY_INTENT), row)
+    again = {column: statement.excluded[column] for column in SET_BY_INTENT if column not in KEPT_ON_RETRY}
+    cleared = dict.fromkeys(
+        (
+            *("finished_at", "ended", "value_hash", "failure", "blocked", "resolution", "reply_digest"),
+            # What is tried anew in a fork has its payloads there.
+            *("outcome_seal", "payloads"),
+        )
+    )
+    return statement.on_conflict_do_update(
+        index_elements=["run_id", "key"],
+        set_={**again, **cleared},
+        where=(steps.c.token == sa.bindparam("expected", type_=sa.Text)) & (steps.c.status != "done"),
+    )
+
+
+_COUNT = (
+    runs.update()
+    .where(runs.c.run_id == sa.bindparam("held_run"), runs.c.fence == sa.bindparam("held_fence"))
+    .where(
+        ~sa.exists().where(
+            steps.c.run_id == sa.bindparam("held_run"), steps.c.key == sa.bindparam("begun_key")
+        )
+    )
+    .values(side_effects=runs.c.side_effects + 1)
+)
+_FINISH = (
+    steps.update()
+    .where(steps.c.run_id == sa.bindparam("at_run"), steps.c.key == sa.bindparam("at_key"))
+    .where(steps.c.token == sa.bindparam("at_token"))
+    .values({column: _parameter(column) for column in (*SET_BY_OUTCOME, "token")} | {"blocked": None})
+)
+
+
+@functools.cache
+def _put_blob(dialect: str) -> sa.Insert:
+    return insert(dialect, blobs).on_conflict_do_nothing()
+
+
+def claim_steps(connection: sa.Connection, intents: Sequence[Intent]) -> int:
+    """Write intents whose fence is current; how many were written."""
+    protection = protection_of(connection)
+    rows = [intent_row(intent, protection) | _claimed(connection, intent) for intent in intents]
+    if new := [_counted(intent.step) for intent in intents if intent.step.side_effect]:
+        # Counts exactly those whose row the next statement inserts.
+        connection.execute(_COUNT, new)
+    return connection.execute(
+        _claim(connection.dialect.name), rows, execution_options={"preserve_rowcount": True}
+    ).rowcount
+
+
+def _claimed(connection: sa.Connection, intent: Intent) -> dict[str, Any]:
+    if intent.claim is None:
+        return {}
+    return {"claimed_until": time_of(connection, intent.step.started_at) + intent.claim}
+
+
+def _counted(step: StoredStep) -> dict[str, Any]:
+    return {"held_run": step.run_id, "held_fence": step.fence, "begun_key": step.key}
+
+
+def finish_steps(connection: sa.Connection, outcomes: Sequence[Outcome]) -> int:
+    """Write outcomes whose try is still the step's; how many were written."""
+    protection = protection_of(connection)
+    rows = [outcome_row(outcome, protection) for outcome in outcomes]
+    return connection.execute(_FINISH, rows, execution_options={"preserve_rowcount": True}).rowcount
+
+
+def put_payloads(connection: sa.Connection, payloads: Sequence[tuple[str, str, bytes]]) -> None:
+    """Store payloads (run id, hash, bytes) once each."""
+    if payloads:
+        protection = protection_of(connection)
+        rows = [blob_row(*payload, protection) for payload in payloads]
+        connection.execute(_put_blob(connection.dialect.name), rows)
+
+
+def explain_claim(connection: sa.Connection, intent: Intent) -> Verdict:
+    """Why an intent was not written; our own commit whose acknowledgement was lost counts as won."""
+    step = intent.step
+    if _stored_token(connection, step.run_id, step.key) == step.token:
+        return Verdict.WON
+    fence = connection.scalar(sa.select(runs.c.fence).where(runs.c.run_id == step.run_id))
+    if fence == step.fence:
+        return Verdict.TAKEN
+    _keep_erased(connection, step.run_id, step.arguments_hash)
+    return Verdict.STALE
+
+
+def keep_late_outcome(connection: sa.Connection, outcome: Outcome) -> Verdict:
+    """Keep the outcome of a try that is no longer the step's as news, never in place of the record.
+
+    Our own commit whose acknowledgement was lost counts as won.
+    """
+    if outcome.new_token and _stored_token(connection, outcome.run_id, outcome.key) == outcome.new_token:
+        return Verdict.WON
+    if outcome.status not in ("done", "failed"):
+        return Verdict.LATE
+    at = (steps.c.run_id == outcome.run_id) & (steps.c.key == outcome.key)
+    late = outcome.value if outcome.value is not None else encoded_failure(outcome.failure)
+    if late is not None:
+        late = protection_of(connection).hidden(late, *late_bound(outcome.run_id, outcome.key))
+    connection.execute(steps.update().where(at).values(late=late))
+    if outcome.value_hash is not None:
+        _keep_erased(connection, outcome.run_id, outcome.value_hash)
+    return Verdict.LATE
+
+
+def _keep_erased(connection: sa.Connection, run_id: str, content_hash: str) -> None:
+    """Take back the payload that a worker which only fell silent has stored for a run that was erased meanwhile."""
+    erased = sa.exists().where(runs.c.run_id == run_id, runs.c.status == "erased")
+    # Its own steps, or those of its forks.
+    used = sa.exists().where(
+        (steps.c.run_id == run_id) | (steps.c.payloads == run_id),
+        (steps.c.arguments_hash == content_hash) | (steps.c.value_hash == content_hash),
+    )
+    its = (blobs.c.run_id == run_id) & (blobs.c.hash == content_hash)
+    connection.execute(blobs.delete().where(its, erased, ~used))
+
+
+def _stored_token(connection: sa.Connection, run_id: str, key: str) -> str | None:
+    return connection.scalar(sa.select(steps.c.token).where(steps.c.run_id == run_id, steps.c.key == key))
+
+
+def block_step(connection: sa.Connection, step: StoredStep, reason: str) -> None:
+    """Note that a step waits for a person, if its try is still the same."""
+    bound = reason_bound(step.run_id, step.key)
+    hidden = protection_of(connection).hidden_text(reason, *bound)
+    connection.execute(steps.update().where(_same_try(step)).values(blocked=hidden))
+
+
+def mark_drifted(connection: sa.Connection, step: StoredStep) -> None:
+    """Note that a replay asked something slightly different and got this record."""
+    change = {"drifted": 1, "setups": json.dumps(step.setups)}
+    connection.execute(steps.update().where(_same_try(step)).values(change))
+
+
+def _same_try(step: StoredStep) -> sa.ColumnElement[bool]:
+    return (steps.c.run_id == step.run_id) & (steps.c.key == step.key) & (steps.c.token == step.token)
+
+
+def resolve_step(
+    connection: sa.Connection,
+    step: StoredStep,
+    *,
+    decision: str,
+    outcome: Outcome,
+    by: str,
+    note: str,
+    audit_id: str,
+) -> bool:
+    """Take a person's decision about exactly the try that was looked at; False if it changed or was decided meanwhile."""
+    if _stored_token(connection, step.run_id, step.key) == outcome.token:
+        return True  # decided already by this very call, whose acknowledgement was lost
+    open_still = steps.c.resolution.is_(None) | (steps.c.resolution == "not_performed")
+    undecided = _same_try(step) & (steps.c.status != "done") & open_still
+    protection = protection_of(connection)
+    row = outcome_row(outcome, protection)
+    values = {column: value for column, value in row.items() if column in SET_BY_OUTCOME}
+    # The new token keeps a zombie of the decided try from overwriting the decision.
+    change = {**values, "token": outcome.token, "blocked": None}
+    if connection.execute(steps.update().where(undecided).values(change)).rowcount != 1:
+        return False
+    if outcome.value is not None and outcome.value_hash is not None:
+        put_payloads(connection, [(step.run_id, outcome.value_hash, outcome.value)])
+    connection.execute(
+        resolutions.insert().values(
+            id=audit_id,
+            run_id=step.run_id,
+            key=step.key,
+            token=step.token,
+            decision=decision,
+            value_hash=outcome.value_hash,
+            decided_by=by,
+            note=protection.hidden_text(note, *note_bound(audit_id)),
+            decided_at=outcome.finished_at,
+        )
+    )
+    renew_chain(connection, step.run_id)
+    return True
+
+
+def load_step(connection: sa.Connection, run_id: str, key: str, now: float) -> StoredStep | None:
+    """One step with its payloads, claimed or not at this time.
+
+    Raises:
+        JournalCorruptError: The row is not readable.
+    """
+    found = loaded_row(connection, run_id, key)
+    if found is None:
+        return None
+    return with_claims(connection, [stored_step(found, protection_of(connection))], now)[0]
+
+
+def load_steps(connection: sa.Connection, run_id: str, now: float) -> list[StoredStep]:
+    """All steps of a run with their payloads, in one query, in the order in which they first began.
+
+    Those of a run without a lock are claimed or not at this time.
+
+    Raises:
+        JournalCorruptError: A row is not readable, or that of a side effect is gone.
+    """
+    protection, found = protection_of(connection), loaded_rows(connection, run_id)
+    loaded = [stored_step(row, protection) for row in found if row["key"] is not None]
+    if found:
+        check_complete(run_id, loaded, found[0]["side_effects"])
+        if protection.integrity_key is not None:
+            check_chain(connection, run_id)
+    return with_claims(connection, loaded, now)
+
+
+def load_setup(connection: sa.Connection, run_id: str, digest: str) -> bytes | None:
+    """What a model of the run was asked with besides its messages; None where it is not kept.
+
+    Raises:
+        JournalCorruptError: It is not readable.
+    """
+    # A fork keeps what it was asked with before the cut where the run that it was made of keeps it.
+    shared = sa.select(steps.c.payloads).where(steps.c.run_id == run_id, steps.c.payloads.is_not(None))
+    its = (blobs.c.run_id == run_id) | blobs.c.run_id.in_(shared)
+    kept = sa.select(blobs).where(its, blobs.c.hash == digest)
+    row = connection.execute(kept).mappings().first()
+    return setup_body(run_id, row, protection_of(connection))
