@@ -1,0 +1,122 @@
+"""A lease is renewed while its worker works, whatever the worker's code blocks."""
+
+import gc
+import time
+
+import pytest
+
+from gnl_middleware import RunBusyError, journaled, never
+from tests.leases import workers
+from tests.leases.workers import RUN, effects_in
+from tests.processes.children import Child
+
+LEASE = 1.0
+
+
+def test_blocked_event_loop_keeps_its_lease(path, effects, open_journal):
+    """A tool that blocks the event loop for longer than the lease keeps the run; who polls it meanwhile gets nothing."""
+    journal = open_journal()
+    with Child(workers.block_the_loop, path, effects, LEASE) as worker:
+        assert worker.hear() == "charging"
+        (begun,) = journal.runs()
+        refused = 0
+        while time.time() < begun.lease_ends_at + LEASE:
+            with pytest.raises(RunBusyError):
+                journal.run(RUN).__enter__()
+            refused += 1
+
+        worker.tell("charged")
+
+        assert [worker.hear(), worker.hear()] == ["charged", "mailed"]
+        assert worker.end() == (0, "")
+    assert refused > 1
+    assert effects_in(effects) == ["charge", "mail"]
+
+
+def test_renewal_moves_the_deadline(open_journal, eventually):
+    """What is renewed in the journal is renewed for the worker too: work longer than the lease goes on."""
+    journal = open_journal()
+    call = journaled(lambda: "charged", replay=never, name="charge")
+
+    with journal.run(RUN, lease=0.5) as run:
+        first_end = run.session.lease.deadline
+        eventually(lambda: time.monotonic() > first_end)
+
+        assert call() == "charged"
+        assert run.session.lease.deadline > first_end
+
+
+def test_idle_run_keeps_its_lease(open_journal, eventually):
+    """A run in which nothing happens for long, as during a model call, is not handed to another worker."""
+    journal = open_journal()
+
+    with journal.run(RUN, lease=0.5):
+        (begun,) = journal.runs()
+        eventually(lambda: time.time() > begun.lease_ends_at)
+
+        with pytest.raises(RunBusyError):
+            journal.run(RUN).__enter__()
+
+
+def test_renewal_passes_the_writers_queue(open_journal, eventually, held_writer):
+    """Renewals do not stand in the writer's queue: behind a commit that takes long, the lease holds."""
+    journal = open_journal()
+
+    with journal.run(RUN, lease=0.5) as run, held_writer(run.session.database):
+        first_end = run.session.lease.deadline
+        eventually(lambda: time.monotonic() > first_end)
+
+        assert run.session.lease.deadline > time.monotonic()
+
+
+def test_every_run_of_a_process_is_renewed(open_journal, eventually):
+    """One thread renews all the runs that a process holds."""
+    journal = open_journal()
+    runs = [journal.run(f"order-{number}", lease=0.5) for number in range(20)]
+    for run in runs:
+        run.__enter__()
+    latest = max(run.session.lease.deadline for run in runs)
+
+    eventually(lambda: time.monotonic() > latest)
+
+    assert all(run.session.lease.deadline > time.monotonic() for run in runs)
+    assert {record.status for record in journal.runs()} == {"running"}
+    for run in reversed(runs):
+        run.__exit__(None, None, None)
+
+
+def test_forgotten_run_is_renewed_no_more(open_journal, eventually):
+    """A run that was dropped without being left runs out, as that of a dead process would."""
+    journal = open_journal()
+    run = journal.run(RUN, lease=0.5)
+    run._open()
+
+    del run
+    gc.collect()
+
+    def can_be_taken():
+        try:
+            with journal.run(RUN):
+                return True
+        except RunBusyError:
+            return False
+
+    eventually(can_be_taken)
+
+
+def test_left_run_is_renewed_no_more(open_journal, eventually):
+    """Leaving ends the renewal: nothing writes to the run afterwards."""
+    journal = open_journal()
+    with journal.run(RUN, lease=0.5):
+        pass
+    with journal.run("order-8", lease=0.5) as other:
+        first_end = other.session.lease.deadline
+        eventually(lambda: other.session.lease.deadline > first_end)
+
+    assert [record.lease_ends_at for record in journal.runs()] == [None, None]
+
+
+def test_lease_must_be_long_enough_to_be_renewed(open_journal):
+    """A lease that could run out between two renewals is refused before anything is opened."""
+    with pytest.raises(ValueError, match=r"at least 0\.5 s"):
+        open_journal().run(RUN, lease=0.1)
