@@ -1,0 +1,5 @@
+"""`python -m gnl_middleware.cli` is `gnl`."""
+
+from . import main
+
+main()
