@@ -1,0 +1,1 @@
+"""Graphs of every kind and shape, for the crash matrix."""
