@@ -352,8 +352,8 @@ class Record:
         return steps if self.shift is None else []
 
     def _open(self, keys: Iterable[str]) -> Iterator[StoredStep]:
-        free = (key for key in keys if key not in self.consumed and key not in self.running)
-        return (self.steps[key] for key in free)
+        """Those that this attempt has not come to; one that another attempt is at, in this process, is waited for."""
+        return (self.steps[key] for key in keys if key not in self.consumed)
 
     def models(self, scope: str) -> list[StoredStep]:
         """All model steps of a scope, or of the graph whose node it is."""

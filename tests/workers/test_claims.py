@@ -330,39 +330,3 @@ def test_call_cannot_wait_for_itself(journal):
 
     with pytest.raises(EffectCycleError), journal.run(RUN, lock=False):
         call()
-
-
-def test_model_is_asked_once(journal):
-    """Of two agents at one run, one asks the model and one runs each tool; both have the same conversation."""
-    from langchain.agents import create_agent
-    from langchain_core.messages import AIMessage
-
-    from gnl_langchain import JournalMiddleware
-    from tests.langchain.scripted import QUESTION, ScriptedModel
-
-    asked, ran, met = [], [], threading.Barrier(2)
-
-    def script(messages):
-        asked.append(len(messages))
-        if len(messages) < 5:
-            call = {"name": "refund", "args": {"order": len(messages)}, "id": f"c{len(messages)}"}
-            return AIMessage("", tool_calls=[call])
-        return AIMessage(f"refunded {len(asked)}")
-
-    def refund(order: int) -> str:
-        """Refund an order."""
-        ran.append(order)
-        return f"refunded {order}"
-
-    def work(_number):
-        agent = create_agent(
-            ScriptedModel(script=script), [refund], middleware=[JournalMiddleware(never=[refund])]
-        )
-        met.wait()
-        with journal.run(RUN, lock=False):
-            return [message.content for message in agent.invoke(QUESTION)["messages"]]
-
-    first, second = at_once(work)
-
-    assert first == second
-    assert (asked, ran) == ([1, 3, 5], [1, 3])
