@@ -12,49 +12,48 @@ Example:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .errors import (
-    DivergenceError,
-    EffectCycleError,
-    ForkedEffectError,
-    ForkRefusedError,
-    GnlError,
-    JournalCorruptError,
-    JournalError,
-    JournalKeyError,
-    JournalUnavailableError,
-    JournalVersionError,
-    LeaseLostError,
-    NoActiveRunError,
-    RecordedError,
-    ReplayMissError,
-    ResolutionRefusedError,
-    RetryLimitError,
-    RunBusyError,
-    RunErasedError,
-    RunInputMismatchError,
-    RunNotFoundError,
-    SideEffectRetryBlockedError,
-    UnjournaledCallError,
-    UnlabelledToolError,
-    UnreadableTypeError,
-    UnserializableValueError,
-)
-from .model import (
-    Done,
-    Failed,
-    Integrity,
-    InterruptedCall,
-    NotDone,
-    RunDifference,
-    RunRecord,
-    Step,
-    Unknown,
-)
-from .policy import Policy, keyed, never, safe
-
 if TYPE_CHECKING:
     from .codec import register
+    from .errors import (
+        DivergenceError,
+        EffectCycleError,
+        ForkedEffectError,
+        ForkRefusedError,
+        GnlError,
+        JournalCorruptError,
+        JournalError,
+        JournalKeyError,
+        JournalUnavailableError,
+        JournalVersionError,
+        LeaseLostError,
+        NoActiveRunError,
+        RecordedError,
+        ReplayMissError,
+        ResolutionRefusedError,
+        RetryLimitError,
+        RunBusyError,
+        RunErasedError,
+        RunInputMismatchError,
+        RunNotFoundError,
+        SideEffectRetryBlockedError,
+        UnjournaledCallError,
+        UnlabelledToolError,
+        UnreadableTypeError,
+        UnserializableValueError,
+    )
     from .journal import Journal
+    from .model import (
+        Done,
+        Failed,
+        Integrity,
+        InterruptedCall,
+        NotDone,
+        RunDifference,
+        RunRecord,
+        Step,
+        Unknown,
+    )
+    from .policy import Policy, keyed, never, safe
     from .session.functions import current_step, journaled
     from .session.run import Run, current_run
     from .storage.encryption import Encryption
@@ -107,22 +106,61 @@ __all__ = [
     "safe",
 ]
 
-# What most programs only mention in a type or an except clause must not make every import pay for the machinery.
-_LAZY = {
-    "Encryption": ".storage.encryption",
-    "Journal": ".journal",
-    "Run": ".session.run",
-    "current_run": ".session.run",
-    "current_step": ".session.functions",
-    "journaled": ".session.functions",
-    "register": ".codec",
+# A command line, a plugin of pytest and whoever only needs an error class must not pay for the machinery.
+_PLACES = {
+    ".codec": ("register",),
+    ".errors": (
+        "DivergenceError",
+        "EffectCycleError",
+        "ForkedEffectError",
+        "ForkRefusedError",
+        "GnlError",
+        "JournalCorruptError",
+        "JournalError",
+        "JournalKeyError",
+        "JournalUnavailableError",
+        "JournalVersionError",
+        "LeaseLostError",
+        "NoActiveRunError",
+        "RecordedError",
+        "ReplayMissError",
+        "ResolutionRefusedError",
+        "RetryLimitError",
+        "RunBusyError",
+        "RunErasedError",
+        "RunInputMismatchError",
+        "RunNotFoundError",
+        "SideEffectRetryBlockedError",
+        "UnjournaledCallError",
+        "UnlabelledToolError",
+        "UnreadableTypeError",
+        "UnserializableValueError",
+    ),
+    ".journal": ("Journal",),
+    ".model": (
+        "Done",
+        "Failed",
+        "Integrity",
+        "InterruptedCall",
+        "NotDone",
+        "RunDifference",
+        "RunRecord",
+        "Step",
+        "Unknown",
+    ),
+    ".policy": ("Policy", "keyed", "never", "safe"),
+    ".session.functions": ("current_step", "journaled"),
+    ".session.run": ("Run", "current_run"),
+    ".storage.encryption": ("Encryption",),
 }
+_LAZY = {name: module for module, names in _PLACES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if (module := _LAZY.get(name)) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(module, __name__), name)
+    value = globals()[name] = getattr(import_module(module, __name__), name)
+    return value
 
 
 def __dir__() -> list[str]:

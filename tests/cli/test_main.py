@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from gnl_middleware.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +42,7 @@ def test_without_its_packages_the_program_says_what_to_install(tmp_path, install
 
 
 def test_help_loads_click_alone():
-    """`gnl --help` waits neither for rich, nor for the database, nor for a framework."""
+    """`gnl --help` waits neither for rich, nor for the journal, nor for a framework, nor for any command."""
     program = """
 import json, sys
 from gnl_middleware.cli import main
@@ -47,14 +50,32 @@ try:
     main(["--help"])
 finally:
     heavy = {"click", "rich", "sqlalchemy", "langchain", "langchain_core", "openai", "pydantic"}
-    print(json.dumps(sorted(heavy & set(sys.modules))), file=sys.stderr)
+    own = {name for name in sys.modules if name.startswith("gnl_middleware")}
+    print(json.dumps(sorted(heavy & set(sys.modules) | own)), file=sys.stderr)
 """
 
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert json.loads(ended.stderr) == ["click"]
+    assert json.loads(ended.stderr) == [
+        "click",
+        "gnl_middleware",
+        "gnl_middleware.cli",
+        "gnl_middleware.cli.app",
+    ]
     assert {"demo", "resolve", "runs", "show"} <= set(ended.stdout.split())
     assert "Exit codes: 0" in ended.stdout
+
+
+def test_help_tells_of_each_command_what_the_command_tells_of_itself():
+    """The line of a command in `gnl --help` is the first sentence of its own help."""
+    context = click.Context(app, info_name="gnl")
+    commands = [app.get_command(context, name) for name in app.list_commands(context)]
+    formatter = click.HelpFormatter(width=400)
+
+    app.format_commands(context, formatter)
+
+    lines = [line.split(maxsplit=1) for line in formatter.getvalue().splitlines()[1:]]
+    assert lines == [[command.name, command.get_short_help_str(400)] for command in commands]
 
 
 def test_a_command_that_does_not_exist_is_a_usage_error(gnl):
