@@ -84,7 +84,7 @@ class Database:
             JournalCorruptError: A row is not readable.
         """
         try:
-            return self._link.retrying()(lambda: self._read(run))
+            return self._link.persist(lambda: self._read(run))
         except GnlError:
             raise
         except Exception as error:

@@ -1,12 +1,17 @@
 """What differs between databases: how to connect, begin and sync, and what their errors mean."""
 
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
 
 import sqlalchemy as sa
 import sqlalchemy.exc
 import tenacity
 
 from gnl_middleware.errors import GnlError
+
+_Result = TypeVar("_Result")
 
 RETRIES = 5
 """How often a transaction is tried, each time on a fresh connection, before its callers are told."""
@@ -58,11 +63,33 @@ class Link(ABC):
     def gives_up(self, attempts: int, seconds: float) -> bool:
         """Whether a transaction that failed so often, for so long, is not tried again."""
 
-    def retrying(self) -> tenacity.Retrying:
-        """Tries a transaction again, on a fresh connection, while that may help."""
+    def persist(self, run: Callable[[], _Result]) -> _Result:
+        """Run a transaction; where it fails in a way that may pass, try it again, each time on a fresh connection."""
+        began = time.monotonic()
+        try:
+            # Nearly all succeed at once, and need not pay for the counting of tries.
+            return run()
+        except sqlalchemy.exc.OperationalError as error:
+            return self._retrying(time.monotonic() - began)(_after(error, run))
+
+    def _retrying(self, spent: float) -> tenacity.Retrying:
         return tenacity.Retrying(
-            stop=lambda state: self.gives_up(state.attempt_number, state.seconds_since_start or 0.0),
+            stop=lambda state: self.gives_up(
+                state.attempt_number, spent + (state.seconds_since_start or 0.0)
+            ),
             wait=tenacity.wait_random_exponential(multiplier=0.05, max=1.0),
             retry=tenacity.retry_if_exception_type(sqlalchemy.exc.OperationalError),
             reraise=True,
         )
+
+
+def _after(error: Exception, run: Callable[[], _Result]) -> Callable[[], _Result]:
+    """What has failed once already, as a function that fails so the first time."""
+    failed = [error]
+
+    def again() -> _Result:
+        if failed:
+            raise failed.pop()
+        return run()
+
+    return again

@@ -8,6 +8,7 @@ from gnl_middleware.errors import GnlError, JournalCorruptError, JournalUnavaila
 from .address import Address
 from .link import PATIENCE, RETRIES, Link
 from .migrate import found_version, migrate
+from .prepared import execute
 from .schema import SCHEMA_VERSION
 
 try:
@@ -67,7 +68,7 @@ class PostgresSchema(Link):
 
     def begin(self, connection: sa.Connection) -> None:
         """Begin a transaction, which the server ends by itself where its worker falls silent."""
-        connection.exec_driver_sql(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{_IDLE}s'")
+        execute(connection, f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{_IDLE}s'")
 
     def set_syncing(self, connection: sa.Connection, *, durable: bool) -> None:
         """Nothing: every commit waits for the disk, since a server that crashes would forget acknowledged replies."""

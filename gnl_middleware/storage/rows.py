@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -64,9 +64,9 @@ def intent_row(intent: Intent, protection: Protection = NONE) -> dict[str, Any]:
 def _cells(step: StoredStep, columns: Iterable[str]) -> dict[str, Any]:
     row: dict[str, Any] = {column: getattr(step, column, None) for column in columns}
     row |= {
-        "setups": json.dumps(step.setups),
-        "answered": json.dumps(step.answered),
-        "rounds": json.dumps(step.rounds),
+        "setups": _listed(step.setups),
+        "answered": _listed(step.answered),
+        "rounds": _listed(step.rounds),
         "calls": _encoded_calls(step.calls),
     }
     row |= {"raw": int(step.raw), "drifted": int(step.drifted), "side_effect": int(step.side_effect)}
@@ -138,7 +138,12 @@ def blob_row(run_id: str, content_hash: str, body: bytes, protection: Protection
 
 
 def _encoded_calls(calls: tuple[ReplyCall, ...]) -> str:
-    return json.dumps([[call.call_id, call.name, call.arguments_digest] for call in calls])
+    return _listed([[call.call_id, call.name, call.arguments_digest] for call in calls])
+
+
+def _listed(items: Sequence[Any]) -> str:
+    """A list as JSON; most are empty."""
+    return json.dumps(items) if items else "[]"
 
 
 def encoded_failure(

@@ -13,6 +13,7 @@ from gnl_middleware.errors import GnlError, JournalCorruptError, JournalUnavaila
 
 from .link import PATIENCE, RETRIES, Link
 from .migrate import found_version, migrate
+from .prepared import execute
 
 
 def _is_locked(error: BaseException) -> bool:
@@ -75,11 +76,11 @@ class SqliteFile(Link):
 
     def begin(self, connection: sa.Connection) -> None:
         """Begin a transaction, alone in it from its beginning."""
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        execute(connection, "BEGIN IMMEDIATE")
 
     def set_syncing(self, connection: sa.Connection, *, durable: bool) -> None:
         """Let commits wait for the disk from now on, or not."""
-        connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+        execute(connection, f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
 
     def meets_all(self, error: BaseException) -> bool:
         """A locked file is locked for each write; to wait for it again and again would take as many times as long."""

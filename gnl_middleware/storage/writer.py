@@ -18,6 +18,7 @@ from gnl_middleware.errors import GnlError
 from . import operations
 from .gate import Gate
 from .link import Link
+from .prepared import execute
 from .protocol import Counters, Intent, Outcome, Task, Verdict, Write
 
 SYNC_WITHIN = 0.05
@@ -118,7 +119,7 @@ class Writer:
         if not batch:
             return []
         try:
-            return self._link.retrying()(self._transaction, batch)
+            return self._link.persist(lambda: self._transaction(batch))
         except Exception as error:  # noqa: BLE001 - whatever the database raises must reach the callers, not end the thread
             if len(batch) == 1 or self._link.meets_all(error):
                 described = self._link.describe(error)
@@ -134,7 +135,7 @@ class Writer:
                 connection = self._ready_connection(durable=durable)
                 self._link.begin(connection)
                 results = _write_all(connection, batch)
-                connection.exec_driver_sql("COMMIT")
+                execute(connection, "COMMIT")
             except BaseException:
                 self.drop_connection()
                 raise
@@ -247,11 +248,11 @@ class _Savepoint:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
-        connection.exec_driver_sql("SAVEPOINT part")
+        execute(connection, "SAVEPOINT part")
 
     def release(self) -> None:
-        self._connection.exec_driver_sql("RELEASE part")
+        execute(self._connection, "RELEASE part")
 
     def roll_back(self) -> None:
-        self._connection.exec_driver_sql("ROLLBACK TO part")
-        self._connection.exec_driver_sql("RELEASE part")
+        execute(self._connection, "ROLLBACK TO part")
+        execute(self._connection, "RELEASE part")

@@ -1,6 +1,5 @@
 """Steps and their payloads: claimed, finished, blocked, decided and loaded."""
 
-import functools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +8,7 @@ import sqlalchemy as sa
 
 from gnl_middleware.model import StoredStep
 from gnl_middleware.storage.bounds import late_bound, note_bound, reason_bound
+from gnl_middleware.storage.prepared import Prepared
 from gnl_middleware.storage.protection import protection_of
 from gnl_middleware.storage.protocol import Intent, Outcome, Verdict
 from gnl_middleware.storage.rows import (
@@ -35,8 +35,7 @@ def _parameter(column: str) -> sa.BindParameter[Any]:
     return sa.bindparam(column, type_=steps.c[column].type)
 
 
-@functools.cache
-def _claim(dialect: str) -> sa.Insert:
+def _build_claim(dialect: str) -> sa.Insert:
     held = (
         sa.exists()
         .where(runs.c.run_id == sa.bindparam("held_run", type_=sa.Text))
@@ -59,27 +58,30 @@ def _claim(dialect: str) -> sa.Insert:
     )
 
 
-_COUNT = (
-    runs.update()
-    .where(runs.c.run_id == sa.bindparam("held_run"), runs.c.fence == sa.bindparam("held_fence"))
-    .where(
-        ~sa.exists().where(
-            steps.c.run_id == sa.bindparam("held_run"), steps.c.key == sa.bindparam("begun_key")
+_CLAIM = Prepared(_build_claim)
+_COUNT = Prepared(
+    lambda _: (
+        runs.update()
+        .where(runs.c.run_id == sa.bindparam("held_run"), runs.c.fence == sa.bindparam("held_fence"))
+        .where(
+            ~sa.exists().where(
+                steps.c.run_id == sa.bindparam("held_run"), steps.c.key == sa.bindparam("begun_key")
+            )
         )
+        .values(side_effects=runs.c.side_effects + 1)
     )
-    .values(side_effects=runs.c.side_effects + 1)
 )
-_FINISH = (
-    steps.update()
-    .where(steps.c.run_id == sa.bindparam("at_run"), steps.c.key == sa.bindparam("at_key"))
-    .where(steps.c.token == sa.bindparam("at_token"))
-    .values({column: _parameter(column) for column in (*SET_BY_OUTCOME, "token")} | {"blocked": None})
+_FINISH = Prepared(
+    lambda _: (
+        steps.update()
+        .where(steps.c.run_id == sa.bindparam("at_run"), steps.c.key == sa.bindparam("at_key"))
+        .where(steps.c.token == sa.bindparam("at_token"))
+        .values({column: _parameter(column) for column in (*SET_BY_OUTCOME, "token")} | {"blocked": None})
+    )
 )
-
-
-@functools.cache
-def _put_blob(dialect: str) -> sa.Insert:
-    return insert(dialect, blobs).on_conflict_do_nothing()
+_PUT_BLOB = Prepared(
+    lambda dialect: insert(dialect, blobs).on_conflict_do_nothing(), [column.name for column in blobs.c]
+)
 
 
 def claim_steps(connection: sa.Connection, intents: Sequence[Intent]) -> int:
@@ -88,10 +90,8 @@ def claim_steps(connection: sa.Connection, intents: Sequence[Intent]) -> int:
     rows = [intent_row(intent, protection) | _claimed(connection, intent) for intent in intents]
     if new := [_counted(intent.step) for intent in intents if intent.step.side_effect]:
         # Counts exactly those whose row the next statement inserts.
-        connection.execute(_COUNT, new)
-    return connection.execute(
-        _claim(connection.dialect.name), rows, execution_options={"preserve_rowcount": True}
-    ).rowcount
+        _COUNT.run(connection, new)
+    return _CLAIM.run(connection, rows)
 
 
 def _claimed(connection: sa.Connection, intent: Intent) -> dict[str, Any]:
@@ -107,16 +107,14 @@ def _counted(step: StoredStep) -> dict[str, Any]:
 def finish_steps(connection: sa.Connection, outcomes: Sequence[Outcome]) -> int:
     """Write outcomes whose try is still the step's; how many were written."""
     protection = protection_of(connection)
-    rows = [outcome_row(outcome, protection) for outcome in outcomes]
-    return connection.execute(_FINISH, rows, execution_options={"preserve_rowcount": True}).rowcount
+    return _FINISH.run(connection, [outcome_row(outcome, protection) for outcome in outcomes])
 
 
 def put_payloads(connection: sa.Connection, payloads: Sequence[tuple[str, str, bytes]]) -> None:
     """Store payloads (run id, hash, bytes) once each."""
     if payloads:
         protection = protection_of(connection)
-        rows = [blob_row(*payload, protection) for payload in payloads]
-        connection.execute(_put_blob(connection.dialect.name), rows)
+        _PUT_BLOB.run(connection, [blob_row(*payload, protection) for payload in payloads])
 
 
 def explain_claim(connection: sa.Connection, intent: Intent) -> Verdict:
