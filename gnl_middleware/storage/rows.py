@@ -20,6 +20,7 @@ from .schema import steps
 _Row = dict[str, Any] | sa.RowMapping
 _COMPRESSED_FROM = 1024
 _SEAL = 16
+_STEP = tuple(column.name for column in steps.c if not column.name.endswith("_seal"))
 _TEXTS = ("run_id", "key", "scope", "name", "token", "arguments_hash", "fingerprint")
 _TEXTS_OR_NONE = (
     *("reply", "call_id", "shape", "base", "reply_digest", "value_hash", "blocked", "resolution", "holder"),
@@ -156,27 +157,40 @@ def encoded_failure(
     return protection.hidden(codec.content_hash(encoded)[:_SEAL].encode() + encoded, *bound)
 
 
-def _failure(row: _Row, protection: Protection) -> RecordedFailure | None:
+def _failure(row: _Row, protection: Protection, where: str) -> RecordedFailure | None:
     stored = row["failure"]
     if stored is None:
         return None
     if isinstance(stored, bytes):
         bound = failure_bound(row["run_id"], row["key"], row["token"])
-        stored = protection.shown(stored, *bound, where=_where(row))
+        stored = protection.shown(stored, *bound, where=where)
     if not isinstance(stored, bytes) or codec.content_hash(stored[_SEAL:])[:_SEAL].encode() != stored[:_SEAL]:
         raise ValueError("its error does not match its hash")
     return RecordedFailure(*codec.outline(stored[_SEAL:]))
 
 
-def check_complete(run_id: str, found: Iterable[StoredStep], side_effects: Any) -> None:
-    """Raise where the row of a side effect that began is not found again: it would happen once more.
+def check_complete(run_id: str, found: Sequence[StoredStep], counted: dict[str, Any]) -> None:
+    """Raise where rows are not found again: what they record would happen once more.
+
+    Args:
+        run_id: The run.
+        found: Its steps.
+        counted: How many side effects it has begun, and how many steps it had when its chain was made last, or None.
 
     Raises:
-        JournalCorruptError: Not as many are found as the run has counted.
+        JournalCorruptError: Fewer are found than the run has counted.
     """
-    present = sum(step.side_effect for step in found)
-    if present != side_effects:
-        problem = f"{side_effects} side effects began in it, and {present} of them are found"
+    present, begun, expected = (
+        sum(step.side_effect for step in found),
+        counted["side_effects"],
+        counted["expected_steps"] or 0,
+    )
+    problem = None
+    if present != begun:
+        problem = f"{begun} side effects began in it, and {present} of them are found"
+    elif len(found) < expected:
+        problem = f"{expected} steps were recorded in it, and {len(found)} of them are found"
+    if problem is not None:
         raise JournalCorruptError(where=f"run {run_id!r}", problem=problem)
 
 
@@ -241,49 +255,47 @@ def metadata_of(stored: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", metadata)
 
 
-def stored_step(row: sa.RowMapping, protection: Protection = NONE) -> StoredStep:
+def stored_step(row: dict[str, Any], protection: Protection = NONE) -> StoredStep:
     """A step from its row and payloads.
 
     Raises:
         JournalCorruptError: The row is not readable.
         JournalKeyError: It was written with other keys.
     """
+    where = f"run {row['run_id']!r}, step {row['key']!r}"
     try:
-        arguments, value = _body(row, "arguments", protection), _body(row, "value", protection)
+        arguments = _body(row, "arguments", protection, where)
+        value = _body(row, "value", protection, where)
         unreadable = row["value_hash"] is None and (row["status"] != "done" or row["failure"] is not None)
         if arguments is None or (value is None and not unreadable):
             raise ValueError("its arguments or its value are gone")  # noqa: TRY301 - reported with the row's name below
-        checked = _checked(row, protection)
-        _check_seals(row, protection)
+        checked = _checked(row, protection, where)
+        _check_seals(row, protection, where)
         return StoredStep(**checked, arguments=arguments, value=value)
     except (KeyError, TypeError, ValueError, zlib.error, JournalCorruptError) as error:
-        raise JournalCorruptError(where=_where(row), problem=_problem(error)) from error
+        raise JournalCorruptError(where=where, problem=_problem(error)) from error
 
 
-def _where(row: _Row) -> str:
-    return f"run {row['run_id']!r}, step {row['key']!r}"
-
-
-def _check_seals(row: sa.RowMapping, protection: Protection) -> None:
-    if not protection.fits("intent", _intent_cells(row), row["intent_seal"], where=_where(row)):
+def _check_seals(row: _Row, protection: Protection, where: str) -> None:
+    if not protection.fits("intent", _intent_cells(row), row["intent_seal"], where=where):
         raise ValueError("its cells were not written together")
     if row["outcome_seal"] is None:
         believed = row["status"] == "started"
     else:  # also of a try that a person has cleared to run
         cells = _outcome_cells(row, row["run_id"], row["key"], protection)
-        believed = protection.fits("outcome", cells, row["outcome_seal"], where=_where(row))
+        believed = protection.fits("outcome", cells, row["outcome_seal"], where=where)
     if not believed:
         raise ValueError("its outcome was not written for it")
 
 
-def _body(row: sa.RowMapping, payload: str, protection: Protection) -> bytes | None:
-    body, compressed = row[f"{payload}_body"], row[f"{payload}_compressed"]
+def _body(row: _Row, payload: str, protection: Protection, where: str) -> bytes | None:
+    body, compressed, content_hash = (row[f"{payload}_{cell}"] for cell in ("body", "compressed", "hash"))
     if body is None:
         return None
-    bound = payload_bound(row["payloads"] or row["run_id"], row[f"{payload}_hash"])
     if isinstance(body, bytes):
-        body = protection.shown(body, *bound, where=_where(row))
-    return payload_body(body, compressed, row[f"{payload}_hash"], payload)
+        bound = payload_bound(row["payloads"] or row["run_id"], content_hash)
+        body = protection.shown(body, *bound, where=where)
+    return payload_body(body, compressed, content_hash, payload)
 
 
 def payload_body(stored: Any, compressed: Any, content_hash: str, payload: str) -> bytes:
@@ -326,6 +338,8 @@ def _check(row: Any, kinds: type | tuple[type, ...], names: Iterable[str]) -> No
 
 
 def _texts(stored: Any) -> tuple[str, ...]:
+    if stored == "[]":
+        return ()
     found = json.loads(stored)
     if not isinstance(found, list) or not all(isinstance(item, str) for item in cast("list[Any]", found)):
         raise TypeError(f"{stored!r} is no list of texts")
@@ -333,6 +347,8 @@ def _texts(stored: Any) -> tuple[str, ...]:
 
 
 def _integers(stored: Any) -> tuple[int, ...]:
+    if stored == "[]":
+        return ()
     found = json.loads(stored)
     if not isinstance(found, list) or not all(type(item) is int for item in cast("list[Any]", found)):
         raise TypeError(f"{stored!r} is no list of whole numbers")
@@ -340,14 +356,16 @@ def _integers(stored: Any) -> tuple[int, ...]:
 
 
 def _calls(stored: Any) -> tuple[ReplyCall, ...]:
+    if stored == "[]":
+        return ()
     found = json.loads(stored)
     if not isinstance(found, list):
         raise TypeError(f"{stored!r} is no list of calls")
     return tuple(ReplyCall(*_texts(json.dumps(call))) for call in cast("list[Any]", found))
 
 
-def _checked(row: sa.RowMapping, protection: Protection) -> dict[str, Any]:
-    step = {column.name: row[column.name] for column in steps.c if not column.name.endswith("_seal")}
+def _checked(row: _Row, protection: Protection, where: str) -> dict[str, Any]:
+    step = {name: row[name] for name in _STEP}
     if step["status"] not in ("started", "done", "failed", "withdrawn", "paused"):
         raise ValueError(f"unknown status {step['status']!r}")
     if step["kind"] not in ("model", "tool", "value") or step["policy"] not in ("", "safe", "keyed", "never"):
@@ -358,16 +376,16 @@ def _checked(row: sa.RowMapping, protection: Protection) -> dict[str, Any]:
     _check(step, (int, type(None)), _NUMBERS_OR_NONE)
     _check(step, float, ("started_at",))
     _check(step, (float, type(None)), ("finished_at", "claimed_until"))
-    step |= _shown_news(step, protection)
-    step |= {"failure": _failure(step, protection), "calls": _calls(step["calls"])}
+    step |= _shown_news(step, protection, where)
+    step |= {"failure": _failure(step, protection, where), "calls": _calls(step["calls"])}
     step |= {"setups": _texts(step["setups"]), "answered": _texts(step["answered"])}
     step |= {"rounds": _integers(step["rounds"])}
     return step | {name: bool(step[name]) for name in ("raw", "drifted", "side_effect")}
 
 
-def _shown_news(step: _Row, protection: Protection) -> dict[str, Any]:
+def _shown_news(step: _Row, protection: Protection, where: str) -> dict[str, Any]:
     """Why it waits, and what came late, readable."""
-    run_id, key, where = step["run_id"], step["key"], _where(step)
+    run_id, key = step["run_id"], step["key"]
     late, blocked = step["late"], step["blocked"]
     if isinstance(late, bytes):
         late = protection.shown(late, *late_bound(run_id, key), where=where)

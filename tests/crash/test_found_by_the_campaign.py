@@ -11,9 +11,11 @@ from gnl_middleware import (
     Journal,
     JournalCorruptError,
     NotDone,
+    RecordedError,
     SideEffectRetryBlockedError,
     journaled,
     never,
+    safe,
 )
 from gnl_middleware.codec import content_hash
 from tests.storage import rows
@@ -104,6 +106,65 @@ def test_missing_rows(path, order, lost):
         order()
 
     assert RUN in damaged.value.where
+
+
+@pytest.fixture
+def rated(path):
+    """Play a run that rates an order, is refused, goes on, and notes it; gives the bodies that ran."""
+
+    def play():
+        ran = []
+
+        def refuse():
+            ran.append("refuse")
+            raise ValueError("no stock")
+
+        rate = journaled(lambda: ran.append("rate") or "good", replay=safe, name="rate")
+        refused = journaled(refuse, replay=safe, name="refuse")
+        note = journaled(lambda: ran.append("note") or "noted", replay=safe, name="note")
+        with Journal(path) as journal, journal.run(RUN):
+            rate()
+            with contextlib.suppress(ValueError, RecordedError):
+                refused()
+            note()
+        return ran
+
+    return play
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_missing_row_of_a_safe_step(path, rated, number):
+    """A row of any step that a damaged index no longer finds is missed: what ended with its run does not run again."""
+    rated()
+    rows.change(path, "UPDATE gnl_steps SET run_id = 'never' WHERE number = ?", number)
+
+    with pytest.raises(JournalCorruptError, match=RUN):
+        rated()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "gnl_attempts SET status = 'withdrawn'",
+        "gnl_attempts SET run_id = 'never'",
+        "gnl_attempts SET ended_at = 1.5",
+        "gnl_runs SET completed_at = NULL",
+        "gnl_runs SET completed_at = 1.5",
+    ],
+)
+def test_damaged_end_of_an_attempt(path, rated, edit):
+    """Where the rows disagree about whether the run was completed, nobody guesses which failures were handled."""
+    rated()
+    rows.change(path, f"UPDATE {edit}")
+
+    with pytest.raises(JournalCorruptError, match=RUN):
+        rated()
+
+
+def test_undamaged_run_reads_everything_back(rated):
+    """The same run, undamaged, runs nothing, however often it is replayed."""
+    assert rated() == ["rate", "refuse", "note"]
+    assert (rated(), rated()) == ([], [])
 
 
 def test_attempt_without_a_number(path, order):

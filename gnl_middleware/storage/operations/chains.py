@@ -1,7 +1,6 @@
 """The chain over a run's rows: made when an attempt leaves, checked when somebody wants to know."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -122,18 +121,16 @@ def inspect_run(connection: sa.Connection, run_id: str) -> Integrity | None:
 def _row_problems(connection: sa.Connection, run_id: str) -> list[str]:
     problems: list[str] = []
     loaded: list[StoredStep] = []
-    side_effects: Any = None
-    protection = protection_of(connection)
-    for row in loaded_rows(connection, run_id):
-        side_effects = row["side_effects"]
+    protection, found = protection_of(connection), loaded_rows(connection, run_id)
+    for row in found:
         try:
             if row["key"] is not None:
                 loaded.append(stored_step(row, protection))
         except JournalError as error:
             problems.append(str(error))
-    if not problems:
+    if found and not problems:
         try:
-            check_complete(run_id, loaded, side_effects)
+            check_complete(run_id, loaded, found[0])
         except JournalError as error:
             problems.append(str(error))
     return problems

@@ -1,17 +1,26 @@
 """The query that loads a run: its steps with their payloads, in one statement."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
-from gnl_middleware.storage.schema import blobs, runs, steps
+from gnl_middleware.storage.schema import attempts, blobs, resolutions, runs, steps
 
 _ARGUMENTS, _VALUE = blobs.alias("arguments_blob"), blobs.alias("value_blob")
+_AT: sa.BindParameter[Any] = sa.bindparam("at_run")
+# How many rows the run had when its chain was made, those of its attempts and decisions besides: at least so many steps.
+_LINKED = sa.select(sa.func.max(attempts.c.attempt)).where(
+    attempts.c.run_id == _AT, attempts.c.links.is_not(None)
+)
+_DECIDED = sa.select(sa.func.count()).select_from(resolutions).where(resolutions.c.run_id == _AT)
+_EXPECTED = runs.c.chain_rows - _LINKED.scalar_subquery() - _DECIDED.scalar_subquery()
 _PAYLOADS = sa.func.coalesce(steps.c.payloads, steps.c.run_id)
 _LOAD = (
     sa.select(
         steps,
         runs.c.side_effects,
+        _EXPECTED.label("expected_steps"),
         _ARGUMENTS.c.compressed.label("arguments_compressed"),
         _ARGUMENTS.c.body.label("arguments_body"),
         _VALUE.c.compressed.label("value_compressed"),
@@ -21,17 +30,20 @@ _LOAD = (
     .select_from(runs.outerjoin(steps, steps.c.run_id == runs.c.run_id))
     .outerjoin(_ARGUMENTS, (_ARGUMENTS.c.run_id == _PAYLOADS) & (_ARGUMENTS.c.hash == steps.c.arguments_hash))
     .outerjoin(_VALUE, (_VALUE.c.run_id == _PAYLOADS) & (_VALUE.c.hash == steps.c.value_hash))
-    .where(runs.c.run_id == sa.bindparam("at_run"))
+    .where(runs.c.run_id == _AT)
     .order_by(steps.c.number)
 )
 
 
-def loaded_rows(connection: sa.Connection, run_id: str) -> Sequence[sa.RowMapping]:
+def loaded_rows(connection: sa.Connection, run_id: str) -> Sequence[dict[str, Any]]:
     """The rows of a run's steps; one without a key where it has none, and no row where there is no run."""
+    found = connection.execute(_LOAD, {"at_run": run_id})
+    names = list(found.keys())
     # Fetched whole before the first row is read: the error about a damaged one would keep the cursor, and the file, open.
-    return connection.execute(_LOAD, {"at_run": run_id}).mappings().all()
+    return [dict(zip(names, row, strict=True)) for row in found.all()]
 
 
-def loaded_row(connection: sa.Connection, run_id: str, key: str) -> sa.RowMapping | None:
+def loaded_row(connection: sa.Connection, run_id: str, key: str) -> dict[str, Any] | None:
     """The row of one step."""
-    return connection.execute(_LOAD.where(steps.c.key == key), {"at_run": run_id}).mappings().first()
+    found = connection.execute(_LOAD.where(steps.c.key == key), {"at_run": run_id}).mappings().first()
+    return None if found is None else dict(found)

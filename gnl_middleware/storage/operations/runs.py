@@ -130,11 +130,25 @@ def hold_runs(connection: sa.Connection, run_ids: Iterable[str]) -> None:
 
 
 def last_completed(connection: sa.Connection, run_id: str) -> int:
-    """The last attempt of a run that ended cleanly, or 0."""
-    ended_cleanly = (attempts.c.run_id == run_id) & (attempts.c.status == "completed")
-    return attempt_number(
-        run_id, connection.scalar(sa.select(sa.func.max(attempts.c.attempt)).where(ended_cleanly))
+    """The last attempt of a run that ended cleanly, or 0.
+
+    Raises:
+        JournalCorruptError: The run and its attempts disagree about it: which failures the agent went on from is unknown.
+    """
+    ended_cleanly = (attempts.c.run_id == runs.c.run_id) & (attempts.c.status == "completed")
+    its = (
+        sa.select(runs.c.status, runs.c.completed_at, attempts.c.attempt, attempts.c.ended_at)
+        .select_from(runs.outerjoin(attempts, ended_cleanly))
+        .where(runs.c.run_id == run_id)
     )
+    found = connection.execute(its).all()
+    numbers = [attempt_number(run_id, row.attempt) for row in found if row.attempt is not None]
+    if found and found[0].status != "erased":
+        completed_at = found[0].completed_at
+        if completed_at not in ({row.ended_at for row in found} if numbers else {None}):
+            problem = "it and its attempts do not tell the same of when it was completed"
+            raise JournalCorruptError(where=f"run {run_id!r}", problem=problem)
+    return max(numbers, default=0)
 
 
 def _created(connection: sa.Connection, opening: Opening) -> sa.RowMapping:

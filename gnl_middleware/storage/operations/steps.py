@@ -245,7 +245,7 @@ def load_steps(connection: sa.Connection, run_id: str, now: float) -> list[Store
     protection, found = protection_of(connection), loaded_rows(connection, run_id)
     loaded = [stored_step(row, protection) for row in found if row["key"] is not None]
     if found:
-        check_complete(run_id, loaded, found[0]["side_effects"])
+        check_complete(run_id, loaded, found[0])
         if protection.integrity_key is not None:
             check_chain(connection, run_id)
     return with_claims(connection, loaded, now)
