@@ -274,7 +274,7 @@ def _record_outcome(session: Session, live: Live, outcome: Outcome) -> Steps[Non
 
 
 def _commit_outcome(session: Session, live: Live, outcome: Outcome) -> Steps[Verdict]:
-    session.database.submit(outcome)
+    session.database.hand_over(outcome)
     verdict = yield Commit(outcome)
     # An intent that nobody waited for may have failed: then there is no row that the outcome could complete.
     if verdict is not Verdict.WON and (error := live.intent.ended.exception()) is not None:

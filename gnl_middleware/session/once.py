@@ -212,7 +212,7 @@ def listed(session: Session, attempt: Attempt) -> Steps[StoredStep]:
         step = _untried(session, attempt, before)
         session.record.put(step)
     intent = Intent(step, token_of(before), durable=True)
-    session.database.submit(intent)
+    session.database.hand_over(intent)
     yield Commit(intent)
     return step
 

@@ -1,6 +1,9 @@
 """One open run: its record, its lease, its latch and its counters. No call is decided here; see ``engine``."""
 
+import itertools
+import secrets
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -155,6 +158,8 @@ class Session:
     watcher: Watcher | None = None
     spared: Spared = field(default_factory=Spared)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _nonce: str = field(default_factory=lambda: secrets.token_hex(8), repr=False)
+    _tries: Iterator[int] = field(default_factory=itertools.count, repr=False)
     # Lets the renewer forget a session that was dropped without being left.
     __weakref__: object = field(init=False, repr=False)
 
@@ -167,6 +172,10 @@ class Session:
     def redacts(self) -> bool:
         """Whether texts are taken out of what is written; the program gets what is left, live and on replay."""
         return self.database.protection.redact is not None
+
+    def new_token(self) -> str:
+        """A name for a try, which no other try has: drawn once for the attempt, since to draw lets other threads in."""
+        return f"{self._nonce}{next(self._tries):x}"
 
     def encode(self, value: Any, types: tuple[type, ...] = ()) -> bytes:
         """A value as it is written; besides registered classes it may hold those of the types.

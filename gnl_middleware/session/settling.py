@@ -1,6 +1,5 @@
 """Settle interrupted side effects: ask ``recover``, else tell the model or block the run (DESIGN 3.1)."""
 
-import secrets
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
@@ -165,10 +164,10 @@ def _record(session: Session, step: StoredStep, value: bytes, *, resolution: str
         raw=True,
         resolution=resolution,
         # What is settled stays settled: the try's own outcome, if its worker wakes up later, is only news.
-        new_token=secrets.token_hex(8),
+        new_token=session.new_token(),
         durable=True,
     )
-    session.database.submit(outcome)
+    session.database.hand_over(outcome)
     verdict = yield Commit(outcome)
     if verdict is not Verdict.WON:
         session.refresh(step.key)

@@ -1,6 +1,5 @@
 """Open a try: nothing may stand in its way, its intent is written, and then its body may run, once."""
 
-import secrets
 from dataclasses import dataclass, replace
 
 from gnl_middleware import codec
@@ -140,7 +139,7 @@ def claimed(session: Session, attempt: Attempt, before: StoredStep | None) -> St
         name=before.name if before else call.name,
         policy=label,
         status="started",
-        token=secrets.token_hex(8),
+        token=session.new_token(),
         fence=session.lease.fence,
         tries=_tries(session, attempt, before),
         attempt=session.attempt,
@@ -263,10 +262,12 @@ def _commit_intent(session: Session, live: Live, before: StoredStep | None) -> S
     Without a lock each intent is a claim, and whether it was won must be known before the body.
     """
     try:
-        session.database.submit(live.intent)
-        verdict = Verdict.WON
         if live.intent.durable or session.wary or not session.locked:
+            session.database.hand_over(live.intent)
             verdict = yield Commit(live.intent)
+        else:
+            session.database.tell(live.intent)
+            verdict = Verdict.WON
     except BaseException:
         withdraw(session, live)
         raise

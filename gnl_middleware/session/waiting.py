@@ -92,7 +92,7 @@ def _advance(steps: Steps[_T], carry_out: Callable[[Command], Any]) -> _T:
 def _carry_out(command: Command) -> Any:
     match command:
         case Commit(write):
-            return write.ended.result()
+            return write.result()
         case Join(ended):
             return _joined(ended)
         case Pause(seconds):
@@ -178,6 +178,7 @@ class Cancellable:
     async def _carry_out(self, command: Command) -> Any:
         match command:
             case Commit(write):
+                write.wake()
                 return await self._finished(write.ended)
             case Join(ended):
                 return await asyncio.shield(asyncio.wrap_future(ended))

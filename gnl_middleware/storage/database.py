@@ -69,12 +69,20 @@ class Database:
         return self.address.place
 
     def submit(self, write: Write) -> Write:
-        """Hand a write to the writer thread; ``write.ended`` tells when it is committed."""
+        """Have a write committed by another thread; ``write.ended`` tells when it is."""
         return self.writer.submit(write)
+
+    def hand_over(self, write: Write) -> Write:
+        """Hand over a write whose caller waits for it next: ``write.result()``, or ``write.wake()`` and ``write.ended``."""
+        return self.writer.hand_over(write)
+
+    def tell(self, write: Write) -> None:
+        """Hand over a write for which nobody waits: it is committed with the next one, or a moment later."""
+        self.writer.tell(write)
 
     def write(self, run: Callable[[sa.Connection], _T], *, durable: bool = False) -> _T:
         """Run statements in a transaction of the writer and wait for the commit."""
-        return self.submit(Task(run, durable=durable)).ended.result()
+        return self.hand_over(Task(run, durable=durable)).result()
 
     def read(self, run: Callable[[sa.Connection], _T]) -> _T:
         """Run a query on a connection of its own.
@@ -97,9 +105,9 @@ class Database:
 
     def take_run(self, opening: Opening) -> Opened:
         """Take a run's lease and begin an attempt; see ``operations.take_run``."""
-        return self.submit(
+        return self.hand_over(
             Task(lambda connection: operations.take_run(connection, opening), about=opening.run_id)
-        ).ended.result()
+        ).result()
 
     def look_at_run(self, opening: Opening) -> Opened:
         """A run as whoever may not touch it finds it; see ``operations.look_at_run``."""
@@ -112,15 +120,15 @@ class Database:
             about=leaving.run_id,
             durable=durable,
         )
-        return self.submit(leave).ended.result()
+        return self.hand_over(leave).result()
 
     def block_step(self, step: StoredStep, reason: str) -> Write:
         """Note that a step waits for a person; committed when the write has ended."""
-        return self.submit(Task(lambda connection: operations.block_step(connection, step, reason)))
+        return self.hand_over(Task(lambda connection: operations.block_step(connection, step, reason)))
 
     def record_shared(self, intent: Intent, outcome: Outcome) -> Write:
         """Record a call that got the outcome of another one."""
-        return self.submit(
+        return self.hand_over(
             Task(lambda connection: operations.record_shared(connection, intent, outcome), durable=True)
         )
 
@@ -161,13 +169,13 @@ class Database:
 
     def fork(self, forking: Forking) -> None:
         """Begin a run as a copy of another one; see ``operations.fork_run``."""
-        self.submit(
+        self.hand_over(
             Task(
                 lambda connection: operations.fork_run(connection, forking),
                 about=forking.run_id,
                 durable=True,
             )
-        ).ended.result()
+        ).result()
 
     def runs(self, wanted: RunFilter, now: float) -> list[StoredRun]:
         """The runs that are meant, the latest first, held or not at this time; a server goes by its own clock."""

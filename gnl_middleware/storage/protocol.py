@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from gnl_middleware import codec
 from gnl_middleware.model import RecordedFailure, ReplyCall, StoredStatus, StoredStep
@@ -60,17 +60,42 @@ class Predecessor:
     fence: int | None = None
 
 
+class Committer(Protocol):
+    """Commits what was handed over."""
+
+    def commit_here(self) -> None:
+        """Commit what waits on this thread, unless another one is at it, which then sees to it."""
+        ...
+
+    def wake(self) -> None:
+        """Have another thread commit what waits."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Write:
-    """Something for the writer thread.
+    """Something for the writer.
 
     Attributes:
         durable: It must be synced to the disk before its caller goes on.
         ended: Resolved when the write is committed, or has failed for good.
+        committer: Whom it was handed over to.
     """
 
     durable: bool = field(default=False, kw_only=True)
     ended: "Future[Any]" = field(default_factory=Future[Any], kw_only=True, repr=False)
+    committer: Committer | None = field(default=None, kw_only=True, repr=False)
+
+    def result(self) -> Any:
+        """Wait until it is committed; gives its result, or raises what it failed with."""
+        if self.committer is not None and not self.ended.done():
+            self.committer.commit_here()
+        return self.ended.result()
+
+    def wake(self) -> None:
+        """Have it committed elsewhere: ``ended`` will tell when it is."""
+        if self.committer is not None and not self.ended.done():
+            self.committer.wake()
 
 
 @dataclass(slots=True, eq=False)

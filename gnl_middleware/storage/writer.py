@@ -1,13 +1,18 @@
-"""The one writer thread of a journal: it drains a queue and commits everything that waits in one transaction.
+"""The one writer of a journal: everything that waits is committed in one transaction, in the order of its coming.
 
 Every write is committed before its caller is told; what differs is who waits for the disk. A durable write (the intent
 of a side effect) is synced with its commit, and so is all that stands before it; the rest is synced by the next durable
 commit, or within ``SYNC_WITHIN`` seconds.
+
+One thread commits at a time. A thread that waits for its write commits what waits itself, where nobody is at it: to hand
+it to another thread and to be woken takes longer than the commit. Otherwise, and for all that cannot wait (event loops,
+writes that only tell), the writer's own thread does it.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -50,13 +55,25 @@ class Writer:
         self._wake = threading.Condition()
         self._queue: deque[Write] = deque()
         self._thread: threading.Thread | None = None
-        self._closed = False
+        self._wanted = self._resting = self._closed = False
+        # What follows belongs to whoever commits.
+        self._committing = threading.Lock()
         self._connection: sa.Connection | None = None
         self._syncing: bool | None = None
         self._unsynced_since: float | None = None
 
     def submit(self, write: Write) -> Write:
-        """Queue a write; ``write.ended`` tells when it is committed.
+        """Queue a write and have the writer's thread commit it; ``write.ended`` tells when it has.
+
+        Raises:
+            JournalUnavailableError: The journal is closed.
+        """
+        self.hand_over(write)
+        self.wake()
+        return write
+
+    def hand_over(self, write: Write) -> Write:
+        """Queue a write for which its caller will wait: ``write.result()`` commits it.
 
         Raises:
             JournalUnavailableError: The journal is closed.
@@ -64,16 +81,56 @@ class Writer:
         with self._wake:
             if self._closed:
                 raise self._link.describe(RuntimeError("it is closed"))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="gnl-writer", daemon=True)
-                self._thread.start()
+            write.committer = self
             self._queue.append(write)
-            self._wake.notify()
         return write
+
+    def tell(self, write: Write) -> None:
+        """Queue a write for which nobody waits: it is committed with the next one, or within ``SYNC_WITHIN`` seconds.
+
+        Raises:
+            JournalUnavailableError: The journal is closed.
+        """
+        self.hand_over(write)
+        self._rouse()
+
+    def wake(self) -> None:
+        """Have the writer's thread commit what waits."""
+        with self._wake:
+            self._wanted = True
+            self._start()
+            self._wake.notify()
+
+    def commit_here(self) -> None:
+        """Commit what waits on this thread, unless another one is at it, which then sees to it."""
+        if not self._committing.acquire(blocking=False):
+            self.wake()
+            return
+        try:
+            # As on the writer's thread: nothing of the caller's context has a part in what is written.
+            Context().run(self._commit_queue)
+        finally:
+            self._committing.release()
+            self._rouse()
+
+    def _rouse(self) -> None:
+        """See that the thread looks after what is left: what waits, and what has not reached the disk."""
+        with self._wake:
+            left = bool(self._queue) or self._unsynced_since is not None
+            if left and (self._thread is None or self._resting):
+                self._start()
+                self._wake.notify()
+
+    def _start(self) -> None:
+        if self._thread is None and not self._closed:
+            self._thread = threading.Thread(target=self._work, name="gnl-writer", daemon=True)
+            self._thread.start()
 
     def close(self) -> None:
         """Commit and sync what is queued, then end the thread and its connection."""
         with self._wake:
+            if self._queue or self._connection is not None:
+                self._start()
             self._closed = True
             self._wake.notify()
             thread = self._thread
@@ -81,39 +138,58 @@ class Writer:
             thread.join()
 
     def _work(self) -> None:
-        while (batch := self._next_batch()) is not None:
+        while self._wait_for_work():
+            with self._committing:
+                self._commit_queue()
+                self._sync(older_than=SYNC_WITHIN / 2)
+        with self._committing:
+            self._commit_queue()
+            self._sync(older_than=0.0)
+            self.drop_connection()
+
+    def _wait_for_work(self) -> bool:
+        """Wait until something is to be committed or synced; False where the journal is closed.
+
+        While anything is left it looks twice in ``SYNC_WITHIN``, so that whoever commits need not wake it each time.
+        """
+        with self._wake:
+            while not self._closed and not self._wanted:
+                self._resting = not self._queue and self._unsynced_since is None
+                woken = self._wake.wait(None if self._resting else SYNC_WITHIN / 2)
+                self._resting = False
+                if not woken and (self._queue or self._unsynced_since is not None):
+                    break
+            self._wanted = False
+            return not self._closed
+
+    def _commit_queue(self) -> None:
+        """Commit what waits. The caller holds ``_committing``."""
+        batch: list[Write] = []
+        try:
+            with self._wake:
+                batch.extend(self._queue)
+                self._queue.clear()
             for write, result, error in self._commit(batch):
                 if error is None:
                     write.ended.set_result(result)
                 else:
                     write.ended.set_exception(error)
-        self.drop_connection()
+        except BaseException:
+            # This thread was interrupted, but others wait, too: the writer's thread goes on. What is committed already is
+            # found to be so by its token.
+            with self._wake:
+                self._queue.extendleft(reversed([write for write in batch if not write.ended.done()]))
+            self.wake()
+            raise
 
-    def _next_batch(self) -> list[Write] | None:
-        with self._wake:
-            while not self._queue and not self._closed:
-                in_time = self._wake.wait(self._seconds_to_sync())
-                if not in_time and not self._queue:
-                    break
-            batch = list(self._queue)
-            # A writer that never rests is synced as often as one that does.
-            overdue = self._seconds_to_sync() == 0.0 and not any(write.durable for write in batch)
-            if not overdue:
-                self._queue.clear()
-        if batch and not overdue:
-            return batch
-        if self._unsynced_since is not None:
+    def _sync(self, *, older_than: float) -> None:
+        """Let what nobody waits for reach the disk, if it waits for so many seconds. The caller holds ``_committing``."""
+        since = self._unsynced_since
+        if since is not None and self._clock.monotonic() >= since + older_than:
             # Tried once: where even that fails, the next durable commit brings along what stands before it, and a
             # journal whose file is gone can still be closed.
             self._unsynced_since = None
-            return [_sync_all(self._clock.time())]
-        return None if self._closed else []
-
-    def _seconds_to_sync(self) -> float | None:
-        """Seconds until what nobody waits for must reach the disk; None where all of it has."""
-        if self._unsynced_since is None:
-            return None
-        return max(0.0, self._unsynced_since + SYNC_WITHIN - self._clock.monotonic())
+            self._commit([_sync_all(self._clock.time())])
 
     def _commit(self, batch: list[Write]) -> list[_Result]:
         if not batch:
