@@ -15,9 +15,18 @@ from .link import PATIENCE, RETRIES, Link
 from .migrate import found_version, migrate
 from .prepared import execute
 
+_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_PRIMARY = 0xFF
+"""SQLite's result codes say more in their higher bits (https://sqlite.org/rescode.html)."""
+
 
 def _is_locked(error: BaseException) -> bool:
-    return isinstance(error, sqlalchemy.exc.OperationalError) and "locked" in str(error.orig)
+    # By its code: the text of an error may name anything, a column called "locked" included.
+    original = error.orig if isinstance(error, sqlalchemy.exc.OperationalError) else error
+    return (
+        isinstance(original, sqlite3.OperationalError)
+        and getattr(original, "sqlite_errorcode", 0) & _PRIMARY in _LOCKED
+    )
 
 
 class SqliteFile(Link):
@@ -135,7 +144,9 @@ def _remedy(text: str, path: Path, cause: BaseException) -> str:
     if path.is_dir():
         return f"{path} is a folder: give the path of a file."
     if getattr(cause, "errno", None) == errno.ENOSPC:
-        text = "full"
+        text = "disk is full"
+    if _is_locked(cause):
+        return "Another process holds the file for long: end it, then run again."
     for sign, remedy in _REMEDIES:
         if sign in text:
             return remedy.format(path=path, folder=path.parent)
@@ -145,14 +156,13 @@ def _remedy(text: str, path: Path, cause: BaseException) -> str:
 _OTHER_SHAPE = "{path} holds tables of another shape: give another path."
 _REMEDIES = (
     ("is closed", "Open it again: Journal('{path}')."),
-    ("full", "Free space on that disk, then run again."),
+    ("disk is full", "Free space on that disk, then run again."),
     ("readonly", "Make {path} and its folder writable for this user, then run again."),
     ("read-only", "Make {path} and its folder writable for this user, then run again."),
     ("unable to open", "Create the folder {folder} and make it writable for this user, then run again."),
-    ("locked", "Another process holds the file for long: end it, then run again."),
-    ("busy", "Another process holds the file for long: end it, then run again."),
     ("has no column", _OTHER_SHAPE),
     ("no such column", _OTHER_SHAPE),
     ("no such table", _OTHER_SHAPE),
+    ("duplicate column", _OTHER_SHAPE),
 )
 """What to do about what SQLite says, by a part of its message."""

@@ -6,6 +6,7 @@ import random
 import sqlite3
 
 import pytest
+import sqlalchemy as sa
 
 from gnl_middleware import (
     Journal,
@@ -15,6 +16,7 @@ from gnl_middleware import (
     journaled,
     never,
 )
+from gnl_middleware.storage.link import RETRIES
 from gnl_middleware.storage.schema import SCHEMA_VERSION
 from tests.storage import rows
 
@@ -105,6 +107,21 @@ def test_database_of_another_program_is_refused_and_kept(path, uses):
 
     assert path.read_bytes() == before
     assert [name for (name,) in rows.rows(path, "SELECT name FROM sqlite_master")] == ["notes"]
+
+
+def test_damaged_version_is_refused_at_once(path, journal, uses):
+    """A journal that calls itself older than its tables are is refused at once: a column's name is no lock to wait for."""
+    with Journal(path) as whole:
+        assert whole.runs() == []
+    rows.change(path, "UPDATE gnl_schema SET version = 1")
+    tries = []
+    sa.event.listen(journal._database().engine, "begin", tries.append)
+
+    for use in uses:
+        tries.clear()
+        with pytest.raises(JournalUnavailableError, match="tables of another shape"):
+            use()
+        assert 0 < len(tries) <= RETRIES
 
 
 def test_tables_of_another_shape_are_refused(path, uses):
