@@ -85,8 +85,8 @@ class _Reader:
 
     def __init__(self, folder: Path, first: int, last: int) -> None:
         self._folder, self._first, self._last = folder, first, last
-        self._process: subprocess.Popen[str] | None = None
-        self._seed, self._heard = first, time.monotonic()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._seed, self._heard, self._rest = first, time.monotonic(), b""
 
     def start(self, selector: selectors.BaseSelector) -> None:
         """Begin with the first journal."""
@@ -95,9 +95,8 @@ class _Reader:
             [sys.executable, "-W", "error", "-m", "tests.crash.damage.reader", *arguments],
             cwd=_ROOT,
             stdout=subprocess.PIPE,
-            text=True,
         )
-        self._heard = time.monotonic()
+        self._heard, self._rest = time.monotonic(), b""
         selector.register(self._out, selectors.EVENT_READ, self)
 
     @property
@@ -106,19 +105,22 @@ class _Reader:
         return self._process.stdout
 
     def listen(self, selector: selectors.BaseSelector, findings: Findings) -> None:
-        """Take what it says next; where it has ended, see how."""
-        line = self._out.readline()
+        """Take what it has said since; where it has ended, see how."""
+        said = os.read(self._out.fileno(), 1 << 16)
         self._heard = time.monotonic()
-        if line:
-            said = json.loads(line)
-            self._seed = said["seed"]
-            if "told" in said:
-                findings.journals += 1
-                findings.kinds[said["told"].partition(":")[0]] += 1
-                for kind, shown in said["wrong"]:
-                    findings.add(said["seed"], said["told"], kind, shown)
-            return
-        self._bury(selector, findings, "death")
+        *told, self._rest = (self._rest + said).split(b"\n")
+        for line in told:
+            self._take(json.loads(line), findings)
+        if not said:
+            self._bury(selector, findings, "death")
+
+    def _take(self, said: dict[str, Any], findings: Findings) -> None:
+        self._seed = said["seed"]
+        if "told" in said:
+            findings.journals += 1
+            findings.kinds[said["told"].partition(":")[0]] += 1
+            for kind, shown in said["wrong"]:
+                findings.add(said["seed"], said["told"], kind, shown)
 
     def check(self, selector: selectors.BaseSelector, findings: Findings) -> None:
         """End it if it hangs."""
