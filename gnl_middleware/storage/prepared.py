@@ -69,7 +69,8 @@ def execute(connection: sa.Connection, text: str, parameters: Any = None) -> int
     Raises:
         sqlalchemy.exc.DBAPIError: The database refused it.
     """
-    if connection.engine.dispatch.before_cursor_execute or connection.engine.dispatch.after_cursor_execute:
+    listened: Any = connection.engine.dispatch
+    if listened.before_cursor_execute or listened.after_cursor_execute:
         kept = {"preserve_rowcount": True}
         return connection.exec_driver_sql(text, parameters, execution_options=kept).rowcount
     driver = connection.dialect.loaded_dbapi
