@@ -29,10 +29,10 @@ from gnl_middleware.replay.divergence import OnChange
 from gnl_middleware.replay.payloads import shown_step
 from gnl_middleware.runs import Runs, checked_tags, is_held
 from gnl_middleware.session.deciding import WORDS, decided, undecided
-from gnl_middleware.session.ending import running_here
 from gnl_middleware.session.lifecycle import OnBusy, RunSettings
 from gnl_middleware.session.renewal import Renewer
 from gnl_middleware.session.run import Run
+from gnl_middleware.session.running import running_here
 from gnl_middleware.session.session import Options, Replay
 from gnl_middleware.session.sharing import Shared, acquire, guard, release
 from gnl_middleware.session.sweeping import sweep

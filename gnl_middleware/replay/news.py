@@ -1,6 +1,7 @@
 """What other workers do in a run without a lock, while this one is at it too."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from gnl_middleware.model import StoredStep
@@ -17,6 +18,23 @@ def is_news(record: "Record", step: StoredStep) -> bool:
     if step.status != "failed" or record.others is None or step.key in record.failed_now:
         return False
     return step.attempt > record.attempt or step.attempt in record.others
+
+
+def await_running(
+    record: "Record", found: Iterable[StoredStep], running: "Mapping[str, Future[None]]"
+) -> None:
+    """Note which of the tries that were read go on in this process: their calls wait for them.
+
+    Args:
+        record: The record of this attempt, whose lock the caller holds.
+        found: The steps as they were read.
+        running: The ends of the tries that went on here before they were read, by their tokens.
+    """
+    for step in found:
+        known = record.steps.get(step.key)
+        same = known is not None and (known.token, known.status) == (step.token, "started")
+        if same and step.token in running:
+            record.running.setdefault(step.key, running[step.token])
 
 
 def merge(record: "Record", found: Iterable[StoredStep], *, sure: str = "") -> None:

@@ -4,7 +4,7 @@ from gnl_middleware.errors import EffectCycleError
 from gnl_middleware.model import StoredStep
 
 from .context import steps_around
-from .ending import running_here
+from .running import running_here
 from .session import Session
 from .waiting import Join, Look, Pause, Steps
 
@@ -40,8 +40,8 @@ def check_no_cycle(session: Session, step: StoredStep) -> None:
 
 def look_around(session: Session, *, sure: str = "") -> Steps[None]:
     """Read what the other workers of the run have done meanwhile."""
-    found = yield Look(lambda: session.database.load(session.run_id, session.clock.time()))
-    session.take_news(found, sure=sure)
+    news = yield Look(session.look)
+    session.take_news(news, sure=sure)
 
 
 def look_after_claims(session: Session) -> Steps[None]:

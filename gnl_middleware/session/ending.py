@@ -13,20 +13,9 @@ from gnl_middleware.storage.protocol import Intent, Outcome, Verdict
 
 from .failures import rebuilt, recorded, redacted
 from .points import reach
+from .running import note_ended
 from .session import CurrentStep, Session
 from .waiting import Commit, Steps
-
-_running_here: "dict[str, Future[None]]" = {}
-
-
-def running_here(token: str) -> "Future[None] | None":
-    """The end of a try whose body still runs in this process, also of an attempt that was left without it."""
-    return _running_here.get(token)
-
-
-def forget_after_fork() -> None:
-    """In a child process: its parent's bodies do not run here."""
-    _running_here.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +44,6 @@ def start(session: Session, live: Live) -> None:
     """Note that the body begins now."""
     with session.record.lock:
         session.spared.ran += 1
-        _running_here[live.step.token] = live.ended
         # "Not done" was said of the try before; of this one nobody knows anything yet.
         session.record.cleared.discard(live.step.key)
     if session.watcher is not None:
@@ -213,7 +201,7 @@ def release(session: Session, live: Live) -> None:
     """Let those go on who wait for the try."""
     with session.record.lock:
         session.record.running.pop(live.step.key, None)
-        _running_here.pop(live.step.token, None)
+        note_ended(live.step.token)
     with session.lock:
         session.claims.discard(live.step.token)
     if session.watcher is not None:

@@ -18,14 +18,15 @@ from gnl_middleware.errors import (
     SideEffectRetryBlockedError,
 )
 from gnl_middleware.lease import Holder, is_dead, let_go
+from gnl_middleware.replay.news import await_running
 from gnl_middleware.replay.record import Record
 from gnl_middleware.replay.setups import Setups
 from gnl_middleware.storage.protection import Protection
 from gnl_middleware.storage.protocol import Leaving, Opened, Opening, metadata_digests
 
 from .auditing import audited, note_opened
-from .ending import running_here
 from .renewal import Renewer
+from .running import all_running_here
 from .session import Lease, Options, Session
 from .settling import settle_all
 from .waiting import drive
@@ -85,6 +86,7 @@ def _take(database: "Database", renewer: Renewer, settings: RunSettings, clock: 
     if opened.locked is not settings.locked:
         raise _lock_error(settings, created=opened.locked)
     try:
+        running = all_running_here()
         record = _loaded(database, settings.run_id, opened, clock)
     except BaseException as error:
         let_go(holder)
@@ -106,7 +108,7 @@ def _take(database: "Database", renewer: Renewer, settings: RunSettings, clock: 
         holder=holder,
         locked=opened.locked,
     )
-    _await_bodies_left_behind(record)
+    await_running(record, record.steps.values(), running)
     renewer.hold(session)
     return session
 
@@ -167,13 +169,6 @@ def _give_up(
     )
     with contextlib.suppress(GnlError):
         database.leave_run(leaving, durable=False)
-
-
-def _await_bodies_left_behind(record: Record) -> None:
-    """Bodies of an earlier attempt of this process may still run: their calls wait for them."""
-    for step in record.steps.values():
-        if step.status == "started" and (ended := running_here(step.token)) is not None:
-            record.running[step.key] = ended
 
 
 def _opening(settings: RunSettings, clock: Clock, holder: Holder, protection: Protection) -> Opening:

@@ -3,7 +3,7 @@
 import itertools
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -17,10 +17,11 @@ from gnl_middleware.model import StoredStep
 from gnl_middleware.policy import OnInterrupted, Policy, is_disputed, never, remembered, stricter
 from gnl_middleware.replay.call import Call
 from gnl_middleware.replay.divergence import OnChange, Strictness
-from gnl_middleware.replay.news import merge
+from gnl_middleware.replay.news import await_running, merge
 from gnl_middleware.replay.record import Record
 
 from .context import current_steps
+from .running import all_running_here
 from .watching import Watcher
 
 if TYPE_CHECKING:
@@ -108,6 +109,19 @@ class Spared:
     read_back: int = 0
     tokens: int = 0
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What was read of a run.
+
+    Attributes:
+        steps: Its steps.
+        running: The ends of the tries that went on in this process before they were read, by their tokens.
+    """
+
+    steps: list[StoredStep]
+    running: "Mapping[str, Future[None]]"
 
 
 @dataclass(slots=True, eq=False)
@@ -241,9 +255,7 @@ class Session:
     def take_over(self, key: str, ended: "Future[None]") -> None:
         """Read how a try ended that an earlier attempt had left running in this process."""
         if self.record.running.get(key) is ended:
-            self.refresh(key)
-            with self.record.lock:
-                self.record.running.pop(key, None)
+            self.refresh(key, over=ended)
 
     def take_over_what_ended(self) -> None:
         """The same for all that have ended since: a body that died with its thread may have had its effect."""
@@ -263,15 +275,33 @@ class Session:
             earlier = [key for key in running if steps[key].attempt < self.attempt]
             return {key: running[key] for key in earlier if steps[key].policy in ("never", "keyed")}
 
-    def refresh(self, key: str) -> None:
-        """Read a step again after another try or a person has changed it."""
-        found = self.database.load(self.run_id, self.clock.time())
-        self.take_news(found, sure=key)
+    def refresh(self, key: str, *, over: "Future[None] | None" = None) -> None:
+        """Read a step again after another try or a person has changed it.
 
-    def take_news(self, found: list[StoredStep], *, sure: str = "") -> None:
+        Args:
+            key: The step.
+            over: The end of the try that was waited for.
+        """
+        running = all_running_here()
+        # Nobody waits until the end of a try whose body never began is written.
+        found = self.database.load_written(self.run_id, self.clock.time())
+        self.take_news(News(found, running), sure=key, over=over)
+
+    def look(self) -> "News":
+        """Read the run's steps as they stand now."""
+        running = all_running_here()
+        return News(self.database.load(self.run_id, self.clock.time()), running)
+
+    def take_news(self, news: "News", *, sure: str = "", over: "Future[None] | None" = None) -> None:
         """Take what was read: where several workers are at the run, what all of them have done; else one step."""
-        with self.record.lock:
-            if self.locked:
-                self.record.put(next(step for step in found if step.key == sure))
-            else:
-                merge(self.record, found, sure=sure)
+        record = self.record
+        with record.lock:
+            if over is not None and record.running.get(sure) is not over:
+                return  # another call that waited for it has taken its end already, and maybe tried again
+            if over is not None:
+                del record.running[sure]
+            if not self.locked:
+                merge(record, news.steps, sure=sure)
+            elif sure not in record.running:
+                record.put(next(step for step in news.steps if step.key == sure))
+            await_running(record, news.steps, news.running)

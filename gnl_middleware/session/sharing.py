@@ -6,8 +6,8 @@ import threading
 from gnl_middleware.storage.address import Address
 from gnl_middleware.storage.protection import NONE, Protection
 
-from .ending import forget_after_fork
 from .renewal import Renewer
+from .running import forget_after_fork
 
 
 class Shared:

@@ -15,6 +15,7 @@ from gnl_middleware.storage.protocol import Effect, Intent, Owner, Predecessor, 
 
 from .ending import Live, release, withdraw
 from .points import reach
+from .running import note_running
 from .session import Session
 from .settling import check_online, settle_all
 from .waiting import Commit, Ended, Steps
@@ -176,6 +177,7 @@ def _claim(session: Session, attempt: Attempt, before: StoredStep | None) -> Liv
     )
     live = Live(step, attempt.call, intent, Ended(), session.clock.monotonic())
     session.record.running[step.key] = live.ended
+    note_running(step.token, live.ended)
     session.record.failed_now.discard(step.key)
     if before is not None and step.kind != "model":
         session.record.reenter(inner_scope(step.key))
