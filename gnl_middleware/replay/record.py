@@ -57,7 +57,8 @@ class Record:
         self.arriving: Counter[str] = Counter()
         self.running: dict[str, Future[None]] = {}
         self.settling: dict[str, Future[None]] = {}
-        self.consumed, self.cleared, self.failed_now = set[str](), set[str](), set[str]()
+        self.consumed, self.failed_now = set[str](), set[str]()
+        self.cleared: dict[str, str] = {}
         self.counts: dict[tuple[str, tuple[int, ...], str], tuple[int, str]] = {}
         self.replies: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         self.callers: dict[str, str] = {}
@@ -235,9 +236,13 @@ class Record:
             running=step.key in self.running or step.claimed,
             handled=self.is_handled(step),
             not_performed=proves_nothing_happened(step, policy),
-            cleared=step.key in self.cleared or step.resolution == "not_done",
+            cleared=self.is_cleared(step) or step.resolution == "not_done",
             decided_failed=step.resolution == "failed",
         )
+
+    def is_cleared(self, step: StoredStep) -> bool:
+        """Whether ``recover`` said of this very try, and of no other one, that it has not happened and no longer can."""
+        return self.cleared.get(step.key) == step.token
 
     def is_handled(self, step: StoredStep) -> bool:
         """Whether the agent went on from a failure: told the model, or (a plain function) began a later step."""
@@ -296,7 +301,7 @@ class Record:
         equal = ("failed", name, fingerprint)
         failed = [step for step in found if (step.status, step.name, step.fingerprint) == equal]
         undecided = (step for step in failed if step.resolution not in DECIDED)
-        open_still = (step for step in undecided if step.key not in self.cleared)
+        open_still = (step for step in undecided if not self.is_cleared(step))
         return sorted(open_still, key=lambda step: -step.number)
 
     def _is_interrupted(self, step: StoredStep) -> bool:

@@ -44,8 +44,6 @@ def start(session: Session, live: Live) -> None:
     """Note that the body begins now."""
     with session.record.lock:
         session.spared.ran += 1
-        # "Not done" was said of the try before; of this one nobody knows anything yet.
-        session.record.cleared.discard(live.step.key)
     if session.watcher is not None:
         session.watcher.step_began(live.step)
     try:

@@ -65,7 +65,7 @@ def _follow_here(session: Session, attempt: Attempt, owner: Owner) -> Steps[Pred
     with session.record.lock:
         step = session.record.steps.get(owner.key)
         running = session.record.running.get(owner.key)
-        cleared = owner.key in session.record.cleared
+        cleared = step is not None and session.record.is_cleared(step)
     if running is not None:
         yield Join(running)
         session.take_over(owner.key, running)

@@ -97,7 +97,7 @@ def _settle(session: Session, step: StoredStep, policy: Policy) -> Steps[None]:
             yield from _record(session, step, session.encode(value, policy.types), resolution="recovered")
         case NotDone():
             with session.record.lock:
-                session.record.cleared.add(step.key)
+                session.record.cleared[step.key] = step.token
         case Unknown():
             if tells(session, policy):
                 note = NOTE.format(tool=step.name)
