@@ -17,6 +17,7 @@ from .claims import look_around, wait_for_claim
 from .context import steps_around
 from .ending import after
 from .recorded import recorded_value
+from .running import all_running_here
 from .session import Session
 from .settling import asked, block, settle, tells
 from .trying import Attempt, claimed, token_of
@@ -101,12 +102,17 @@ def _follow_worker(session: Session, step: StoredStep | None) -> Steps[None]:
 
 def _follow_elsewhere(session: Session, attempt: Attempt, owner: Owner) -> Steps[Predecessor | None]:
     """The owner's run is another one: its outcome is read, its death is noticed, but its record is not ours to write."""
+    running = all_running_here()
     run = session.database.run(owner.run_id, session.clock.time())
     step = session.database.step(owner.run_id, owner.key, session.clock.time())
     if step is None:
         return (yield from _follow_erased(session, attempt, owner))
     if step.status == "done":
         return (yield from _share(session, attempt, step))
+    if step.token in running:
+        # Whoever holds the run: an attempt that was left does not hold it, and its body may have the effect all the same.
+        yield Join(running[step.token])
+        return None
     held = run is not None and run.leased and not is_dead(run.holder)
     if run is not None and not run.locked:
         held = step.claimed
