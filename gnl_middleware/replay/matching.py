@@ -46,6 +46,7 @@ def place(record: Record, where: Where, call: AnyCall) -> Placement:
         case FunctionCall():
             placement = _place_function(record, where, call)
     record.consume(placement.key)
+    record.unheard.discard(placement.key)
     if isinstance(call, ModelCall):
         witness(record, where.scope, call.request, besides=placement.key)
     return placement
@@ -185,7 +186,7 @@ def _position(record: Record, reply: StoredStep, call: ToolCall, fingerprint: st
     ]
     among = exact or fitting
     keys = {place: tool_key(reply.key, place, call.call_id) for place in among}
-    again = [place for place in among if record.is_open(keys[place])]
+    again = [place for place in among if _is_open(record, keys[place])]
     fresh = [place for place in among if keys[place] not in record.consumed]
     return (again or fresh or among)[0]
 
@@ -210,6 +211,8 @@ def _place_counted(
 
     counted = (where.scope, where.rounds, nth(0))
     occurrence, key = record.counts.get(counted, (1, nth(1)))
+    if record.unheard and (again := _unheard(record, [key, *map(nth, range(1, occurrence))])):
+        return Placement(again, fingerprint, record.steps.get(again))
     if counted in record.counts and _is_past(record, key):
         occurrence += 1
         key = nth(occurrence)
@@ -228,8 +231,28 @@ def _recorded(record: Record, keys: Sequence[str]) -> StoredStep | None:
     return record.steps.get(next(free, own))
 
 
+def _unheard(record: Record, keys: Sequence[str]) -> str | None:
+    """The first of the calls that went without their answers: one that is made again is that one."""
+    return next((key for key in keys if key in record.unheard), None)
+
+
+def _is_open(record: Record, key: str) -> bool:
+    """Whether this attempt came to the step and has no value of it: its last try gave none, or its call has gone."""
+    step = record.steps.get(key)
+    if key in record.unheard:
+        return True
+    if step is None or key not in record.consumed or _is_under_way(record, key):
+        return False
+    return step.status != "done"
+
+
+def _is_under_way(record: Record, key: str) -> bool:
+    """Whether a call of the step runs, or is on its way: being settled, or about to write its intent."""
+    return key in record.running or record.arriving[key] > 0
+
+
 def _is_past(record: Record, key: str) -> bool:
     step = record.steps.get(key)
-    if record.is_under_way(key):
+    if _is_under_way(record, key):
         return True
     return step is not None and (step.status == "done" or record.is_handled(step))

@@ -12,7 +12,7 @@ from typing import Any
 
 from gnl_middleware.decision import Facts, is_interrupted
 from gnl_middleware.identity import Request, Where, graph_scope
-from gnl_middleware.model import CARRIED, DECIDED, StoredStep
+from gnl_middleware.model import CARRIED, DECIDED, Kind, StoredStep
 from gnl_middleware.policy import Policy, never
 
 from .news import is_news
@@ -57,7 +57,7 @@ class Record:
         self.arriving: Counter[str] = Counter()
         self.running: dict[str, Future[None]] = {}
         self.settling: dict[str, Future[None]] = {}
-        self.consumed, self.failed_now = set[str](), set[str]()
+        self.consumed, self.unheard, self.failed_now = set[str](), set[str](), set[str]()
         self.cleared: dict[str, str] = {}
         self.counts: dict[tuple[str, tuple[int, ...], str], tuple[int, str]] = {}
         self.replies: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -147,9 +147,9 @@ class Record:
             self._effects_left[graph_scope(step.scope)].discard(key)
             self._replies_left[step.scope].discard(key)
 
-    def release(self, key: str) -> None:
-        """Take a consumption back: a model call that failed stays to be asked again."""
-        self.consumed.discard(key)
+    def take_back(self, key: str, kind: Kind) -> None:
+        """Note that a call has gone without its answer: made again, it is that call, and no further one."""
+        (self.consumed.discard if kind == "model" else self.unheard.add)(key)
 
     def enter(self, where: Where) -> None:
         """Note which tasks of which graphs are around a call: one that is executed again is met from its beginning."""
@@ -365,17 +365,6 @@ class Record:
         graph = graph_scope(scope)
         models = (step for step in self.steps.values() if step.kind == "model")
         return [step for step in models if step.scope == scope or graph_scope(step.scope) == graph]
-
-    def is_open(self, key: str) -> bool:
-        """Whether this attempt came to the step and its last try ended without a value."""
-        step = self.steps.get(key)
-        if step is None or key not in self.consumed or self.is_under_way(key):
-            return False
-        return step.status != "done"
-
-    def is_under_way(self, key: str) -> bool:
-        """Whether a call of the step runs, or is on its way: being settled, or about to write its intent."""
-        return key in self.running or self.arriving[key] > 0
 
     def our_replies(self, scope: str) -> Ours:
         """The digests of the replies that this run's models gave in a scope."""

@@ -178,7 +178,7 @@ def _unrecorded(call: AnyCall, ending: Ending) -> StoredStatus | None:
 def abandon(session: Session, live: Live) -> None:
     """End a try whose body was cut off: an intent without outcome, which a later call settles."""
     if live.call.kind == "model":
-        session.record.release(live.step.key)
+        session.record.take_back(live.step.key, "model")
     if live.step.token in session.claims:
         # Whoever waits for the claim need not wait until it runs out. (A child of the process has claimed nothing.)
         with contextlib.suppress(JournalError):  # else it runs out

@@ -39,8 +39,9 @@ _logger = logging.getLogger("gnl_middleware")
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The call is answered from the record: with a value, or with an error that the agent handled."""
+    """The call is answered from the record, by this step: with a value, or with an error that the agent handled."""
 
+    key: str
     value: Any = None
     error: Exception | None = None
 
@@ -69,12 +70,15 @@ def _begin(session: Session, call: AnyCall) -> Steps[Served | Live]:
     with session.record.lock, codec.declared(call.policy.types):
         placement = place(session.record, where, call)
         error = drift_error(session.record, placement, call, session.options.strictness)
+        if error is not None:
+            raise error
         # Until it runs or is answered, an equal call that arrives is another one, not this one made again.
         session.record.arriving[placement.key] += 1
     try:
-        if error is not None:
-            raise error
         return (yield from _decided(session, call, placement, where))
+    except BaseException:
+        session.gone(placement.key, call)
+        raise
     finally:
         with session.record.lock:
             session.record.arriving[placement.key] -= 1
@@ -120,7 +124,7 @@ def _handled(session: Session, step: StoredStep, policy: Policy) -> Served:
         session.spared.read_back += 1
     if session.watcher is not None:
         session.watcher.step_read_back(step)
-    return Served(error=rebuilt(step, policy.errors))
+    return Served(step.key, error=rebuilt(step, policy.errors))
 
 
 def _wait(session: Session, step: StoredStep | None, running: "Future[None] | None") -> Steps[None]:
@@ -165,7 +169,7 @@ def _serve(session: Session, call: AnyCall, placement: Placement, step: StoredSt
     if session.watcher is not None:
         session.watcher.step_read_back(step)
     call.served()
-    return Served(_value(call, step))
+    return Served(step.key, _value(call, step))
 
 
 def _mark_drifted(session: Session, call: AnyCall, placement: Placement, step: StoredStep) -> None:

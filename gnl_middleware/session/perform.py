@@ -63,6 +63,7 @@ async def perform_async(
     running = _run_body(session, opened, body, waiting)
     value = await (asyncio.shield(running) if in_thread else running)
     if waiting.cancelled is not None:
+        session.gone(opened.step.key, call)
         raise waiting.cancelled
     return value
 
@@ -73,6 +74,8 @@ async def begin_async(session: Session, call: AnyCall, waiting: Cancellable) -> 
     if waiting.cancelled is not None:
         if isinstance(opened, Live):
             withdraw(session, opened)
+        else:
+            session.gone(opened.key, call)
         raise waiting.cancelled
     return opened
 

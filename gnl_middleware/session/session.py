@@ -15,7 +15,7 @@ from gnl_middleware.identity import idempotency_key
 from gnl_middleware.lease import Holder
 from gnl_middleware.model import StoredStep
 from gnl_middleware.policy import OnInterrupted, Policy, is_disputed, never, remembered, stricter
-from gnl_middleware.replay.call import Call
+from gnl_middleware.replay.call import AnyCall, Call
 from gnl_middleware.replay.divergence import OnChange, Strictness
 from gnl_middleware.replay.news import await_running, merge
 from gnl_middleware.replay.record import Record
@@ -217,6 +217,11 @@ class Session:
         """Raise the first control error of this attempt again, if there was one."""
         if self.latch is not None:
             self.stop(self.latch, call)
+
+    def gone(self, key: str, call: AnyCall) -> None:
+        """Note that whoever made a call has gone without its answer, as when a time ran out: who calls again waits for it."""
+        with self.record.lock:
+            self.record.take_back(key, call.kind)
 
     def check_lease(self) -> None:
         """Raise LeaseLostError unless the lease is certainly ours."""

@@ -129,6 +129,7 @@ async def perform_stream_async(
         raise
     recorded = await waiting.drive(succeed(session, opened, kept if whole is None else whole(kept)))
     if waiting.cancelled is not None:
+        session.gone(opened.step.key, call)
         raise waiting.cancelled
     for given in held if whole is None else recorded:
         yield given
