@@ -58,10 +58,9 @@ class Record:
         self.running: dict[str, Future[None]] = {}
         self.settling: dict[str, Future[None]] = {}
         self.consumed, self.unheard, self.failed_now = set[str](), set[str](), set[str]()
-        self.cleared: dict[str, str] = {}
         self.counts: dict[tuple[str, tuple[int, ...], str], tuple[int, str]] = {}
         self.replies: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        self.callers: dict[str, str] = {}
+        self.callers, self.cleared = dict[str, str](), dict[str, str]()
         self._replies_of_graph: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         self._given: defaultdict[str, list[str]] = defaultdict(list)
         self._entered: dict[str, tuple[str, set[str]]] = {}

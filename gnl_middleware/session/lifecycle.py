@@ -198,6 +198,8 @@ def leave_session(
     if session.lease.lost == "fork":
         return None if error is not None else LeaseLostError(run_id=session.run_id, reason="fork")
     wait(_bodies(session), timeout=grace)
+    for end in list(session.suspended.values()):
+        end()
     if error is None and session.latch is None and not session.options.offline:
         _settle_what_is_left(session)
     ended: BaseException | None = (

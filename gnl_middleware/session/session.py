@@ -3,7 +3,7 @@
 import itertools
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -138,6 +138,7 @@ class Session:
         status_before: What the run's status was when this attempt began.
         locked: The run has one worker at a time; else each call is claimed by one of several.
         claims: In a run without a lock, the tokens of the tries that this worker has claimed and not ended.
+        suspended: How to end the tries whose streams wait for their consumers, by step.
         effects: Whether side effects may be performed; false in most forks.
         forked_from: The run that this one began as a copy of, or None.
         wary: The last worker died and nothing has succeeded since: what runs now may be what killed it, so each try is
@@ -163,6 +164,7 @@ class Session:
     status_before: str = "running"
     locked: bool = True
     claims: set[str] = field(default_factory=set[str])
+    suspended: "dict[str, Callable[[], None]]" = field(default_factory=dict[str, Any])
     effects: bool = True
     forked_from: str | None = None
     wary: bool = False

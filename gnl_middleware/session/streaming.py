@@ -4,6 +4,8 @@ The outcome is committed before the last chunk is given, so a consumer that has 
 that is cut half way, by the provider or by its consumer, is no outcome.
 """
 
+import contextlib
+import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from typing import Any
 
@@ -55,7 +57,8 @@ def perform_stream(
             kept.append(keep(chunk))
             if whole is not None:
                 continue
-            yield from held
+            with _in_its_consumers_hands(session, opened):
+                yield from held
             _say_mid_stream(opened, kept)
             held = [chunk]
     except Exception as error:  # noqa: BLE001 - recorded and raised again
@@ -81,6 +84,17 @@ def _whole(session: Session, call: AnyCall) -> Callable[[list[Any]], Any] | None
         f"{call.name} streams, and this journal redacts: a secret that two chunks share would be written. Call it without "
         f"streaming, open the journal without redact=, or let the adapter say how to join the chunks (ModelCall.whole)"
     )
+
+
+@contextlib.contextmanager
+def _in_its_consumers_hands(session: Session, live: Live) -> Generator[None]:
+    """While a chunk is given on nothing runs, and nothing may ever run again: whoever leaves the run ends the try."""
+    key = live.step.key
+    session.suspended[key] = functools.partial(abandon, session, live)
+    try:
+        yield
+    finally:
+        session.suspended.pop(key, None)
 
 
 def _say_mid_stream(live: Live, kept: list[Any]) -> None:
@@ -118,8 +132,9 @@ async def perform_stream_async(
             kept.append(keep(chunk))
             if whole is not None:
                 continue
-            for given in held:
-                yield given
+            with _in_its_consumers_hands(session, opened):
+                for given in held:
+                    yield given
             _say_mid_stream(opened, kept)
             held = [chunk]
     except Exception as error:  # noqa: BLE001 - recorded and raised again
