@@ -49,7 +49,7 @@ def start(session: Session, live: Live) -> None:
     try:
         reach("before_body", live.step.number, live.step.name)
     except BaseException:
-        release(session, live)
+        abandon(session, live)
         raise
 
 
@@ -64,6 +64,9 @@ def succeed(session: Session, live: Live, value: Any, *, observed: bool = False)
     """
     try:
         return (yield from _succeed(session, live, value, observed=observed))
+    except BaseException:
+        abandon(session, live)
+        raise
     finally:
         release(session, live)
 
@@ -119,6 +122,9 @@ def fail(session: Session, live: Live, error: Exception) -> Steps[Exception]:
         session.watcher.step_failed(live.step.key, error)
     try:
         return (yield from _fail(session, live, error))
+    except BaseException:
+        abandon(session, live)
+        raise
     finally:
         release(session, live)
 

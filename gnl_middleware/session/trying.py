@@ -13,7 +13,7 @@ from gnl_middleware.replay.divergence import left_record_error
 from gnl_middleware.replay.matching import Placement, answered_steps
 from gnl_middleware.storage.protocol import Effect, Intent, Owner, Predecessor, Verdict
 
-from .ending import Live, release, withdraw
+from .ending import Live, abandon, release, withdraw
 from .points import reach
 from .running import note_running
 from .session import Session
@@ -76,7 +76,7 @@ def open_try(session: Session, attempt: Attempt) -> Steps[Live | Owner | None]:
         reach("after_intent", live.step.number, call.name)
         _check_before_body(session, live)
     except BaseException:
-        release(session, live)
+        abandon(session, live)
         raise
     return live
 
