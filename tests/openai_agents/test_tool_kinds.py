@@ -1,6 +1,7 @@
 """Every kind of local tool is journalled or refused; what a provider runs itself is part of its reply."""
 
 import asyncio
+import threading
 import time
 from decimal import Decimal
 from typing import Any
@@ -248,16 +249,18 @@ def test_nothing_of_the_users_is_changed(journal, effects):
 
 def test_a_thread_that_outlives_its_cancelled_call_is_recorded(journal, effects):
     """A synchronous tool is cancelled with its siblings, its thread goes on: its outcome is recorded when it ends."""
+    began = threading.Event()
 
     def build(fails: bool) -> Agent[Any]:
         def slow() -> str:
+            began.set()
             time.sleep(0.3)
             effects.add("slow")
             return "slow ok"
 
         @function_tool(failure_error_function=None)
         async def failing() -> str:
-            await asyncio.sleep(0.05)
+            await asyncio.to_thread(began.wait)
             if fails:
                 raise ConnectionError("down")
             return "ok"
@@ -277,17 +280,19 @@ def test_a_thread_that_outlives_its_cancelled_call_is_recorded(journal, effects)
 
 def test_our_own_error_leaves_no_sibling_in_the_dark(journal, effects):
     """An error of ours waits for the siblings whose bodies run; the next attempt reads back what they did."""
+    began = asyncio.Event()
 
     def build(stops: bool) -> Agent[Any]:
         @function_tool
         async def slow() -> str:
+            began.set()
             await asyncio.sleep(0.2)
             effects.add("slow")
             return "slow ok"
 
         @function_tool
         async def stopping() -> str:
-            await asyncio.sleep(0.05)
+            await began.wait()
             if stops:
                 from gnl_middleware.adapter import current_session
                 from tests.openai_agents.test_exceptions import blocked
