@@ -58,5 +58,15 @@ def renew(session: Session) -> bool:
     """Prolong what this worker has claimed; False where a try of it is another's meanwhile."""
     with session.lock:
         tokens = sorted(session.claims)
+    while not _renewed(session, tokens):
+        with session.lock:
+            kept = sorted(session.claims.intersection(tokens))
+        if kept == tokens:
+            return False
+        tokens = kept  # the others were given back meanwhile
+    return True
+
+
+def _renewed(session: Session, tokens: list[str]) -> bool:
     at, now = (session.run_id, session.attempt), session.clock.time()
     return session.database.renew_claims(at, tokens, now=now, seconds=session.lease.length)

@@ -185,7 +185,10 @@ def abandon(session: Session, live: Live) -> None:
     """End a try whose body was cut off: an intent without outcome, which a later call settles."""
     if live.call.kind == "model":
         session.record.take_back(live.step.key, "model")
-    if live.step.token in session.claims:
+    with session.lock:
+        claimed = live.step.token in session.claims
+        session.claims.discard(live.step.token)
+    if claimed:
         # Whoever waits for the claim need not wait until it runs out. (A child of the process has claimed nothing.)
         with contextlib.suppress(JournalError):  # else it runs out
             session.database.release_claim(live.step)

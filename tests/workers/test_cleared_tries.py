@@ -8,6 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gnl_middleware import Done, NotDone, journaled, never
+from gnl_middleware.adapter import perform_stream
+from gnl_middleware.session.claims import renew
+from tests.functions.asking import model_call
 from tests.functions.scripted import PATIENCE, Killed
 from tests.workers.programs import RUN
 
@@ -29,6 +32,31 @@ def charging(journal, body, recover=None):
 def die():
     """A body that is cut off."""
     raise Killed
+
+
+def test_claim_that_is_given_back_while_it_is_renewed(journal, monkeypatch):
+    """A worker whose call is cut off while its claims are renewed has given the claim back, and lost nothing."""
+    with journal.run(RUN, lock=False) as run:
+        database, opened = run.session.database, run.session
+        renew_claims = database.renew_claims
+
+        def renew_late(at, tokens, **options):
+            with contextlib.suppress(Killed):
+                inside.throw(Killed)
+            return renew_claims(at, tokens, **options)
+
+        def held():
+            call = model_call("pay order 7", [])
+            yield from perform_stream(opened, call, lambda: iter("abc"), lambda chunk: chunk)
+
+        inside = held()
+        next(inside)
+        monkeypatch.setattr(database, "renew_claims", renew_late)
+        assert renew(opened)
+        monkeypatch.undo()
+        database.write(lambda _connection: None)
+        assert [step.claimed for step in database.load(RUN, opened.clock.time())] == [False]
+        assert (opened.lease.lost, opened.claims) == (None, set())
 
 
 @pytest.mark.parametrize("answer", [Done("found"), NotDone()], ids=["done", "not done"])

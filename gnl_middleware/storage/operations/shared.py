@@ -95,7 +95,8 @@ def renew_claims(
     connection.execute(attempts.update().where(mine).values(lease_ends_at=ends_at))
     if not tokens:
         return True
-    its = (steps.c.run_id == run_id) & steps.c.token.in_(tokens)
+    # One that is given back while it is renewed stays given back.
+    its = (steps.c.run_id == run_id) & steps.c.token.in_(tokens) & steps.c.claimed_until.is_not(None)
     return connection.execute(steps.update().where(its).values(claimed_until=ends_at)).rowcount == len(tokens)
 
 
