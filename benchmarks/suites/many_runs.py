@@ -1,0 +1,31 @@
+"""Many runs at once in one process: ``python -m benchmarks.suites.many_runs FILE RUNS STEPS SIZE`` prints what they took."""
+
+import json
+import resource
+import sys
+from pathlib import Path
+
+from benchmarks.core import CoreOnSqlite
+from benchmarks.measure import measured
+
+
+def main(path: str, runs: int, steps: int, size: int) -> None:
+    """Measure, and print it as JSON."""
+    subject = CoreOnSqlite()
+    subject.at(Path(path))
+    measured(subject, ["warm up"], 1, size)
+    before = _peak()
+    sample = measured(subject, [f"run-{number}" for number in range(runs)], steps, size)
+    memory = (_peak() - before) / runs
+    subject.close()
+    json.dump({"step": sample.step, "whole": sample.whole, "memory": memory}, sys.stdout)
+
+
+def _peak() -> float:
+    """The most memory that this process has had, in kB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1024 if sys.platform == "darwin" else peak
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *[int(argument) for argument in sys.argv[2:]])
