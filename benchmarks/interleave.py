@@ -37,13 +37,11 @@ class Cell:
 def interleaved(
     cells: Sequence[_Cell], rounds: int, measure: Callable[[_Cell], _Result]
 ) -> dict[_Cell, list[_Result]]:
-    """Measure each cell once per round; where there are several, after one that does not count."""
+    """Measure each cell once per round."""
     random_, found = random.Random(7), defaultdict(list)
-    for number in range(-1 if rounds > 1 else 0, rounds):
+    for _ in range(rounds):
         for cell in random_.sample(cells, len(cells)):
-            result = measure(cell)
-            if number >= 0:
-                found[cell].append(result)
+            found[cell].append(measure(cell))
     return found
 
 
@@ -91,19 +89,17 @@ class Probe:
     """Something else that is measured once in each round.
 
     Attributes:
-        what: As in ``Figure``.
         subject: As in ``Figure``.
         unit: As in ``Figure``.
-        take: Measures it.
-        floor: The probe that it is compared with, or None.
+        take: Measures it; gives what was measured by name, the whole first.
+        floor: The probe whose whole all of it is compared with, or None.
         steps: As in ``Figure``.
         payload: As in ``Figure``.
     """
 
-    what: str
     subject: str
     unit: str
-    take: Callable[[], float]
+    take: Callable[[], dict[str, float]]
     floor: "Probe | None" = None
     steps: int = 0
     payload: int = 0
@@ -112,19 +108,22 @@ class Probe:
 def measure_probes(probes: Sequence[Probe], rounds: int) -> list[Figure]:
     """What the probes measured, with their ratios."""
     found = interleaved(probes, rounds, lambda probe: probe.take())
-    return [
-        Figure(
-            what=probe.what,
-            subject=probe.subject,
-            unit=probe.unit,
-            value=Spread.of(found[probe]),
-            ratio=_ratio(found[probe], None if probe.floor is None else found[probe.floor]),
-            to=None if probe.floor is None else probe.floor.subject,
-            steps=probe.steps,
-            payload=probe.payload,
-        )
-        for probe in probes
-    ]
+    return [_probed(found, probe, what) for probe in probes for what in found[probe][0]]
+
+
+def _probed(found: dict[Probe, list[dict[str, float]]], probe: Probe, what: str) -> Figure:
+    values = [taken[what] for taken in found[probe]]
+    floors = None if probe.floor is None else [next(iter(taken.values())) for taken in found[probe.floor]]
+    return Figure(
+        what=what,
+        subject=probe.subject,
+        unit=probe.unit,
+        value=Spread.of(values),
+        ratio=_ratio(values, floors),
+        to=None if probe.floor is None else probe.floor.subject,
+        steps=probe.steps,
+        payload=probe.payload,
+    )
 
 
 def _ratio(values: Sequence[float], floors: Sequence[float] | None) -> Spread | None:

@@ -8,6 +8,7 @@ from typing import Any
 from .core import CoreOnPostgres, CoreOnSqlite
 from .floors import PostgresFloor, SqliteFloor
 from .langchain_agents import subjects as langchain_subjects
+from .measure import do
 from .openai_agents import SdkJournaled, SdkUndurable
 from .subject import Place, Subject
 
@@ -62,10 +63,12 @@ class Registry:
 
     @contextmanager
     def prepared(self, subjects: Sequence[Subject]) -> Generator[None]:
-        """Prepare these subjects, and close them afterwards."""
+        """Prepare these subjects and let each do a step; close them afterwards."""
         with ExitStack() as stack:
             stack.callback(self.place.clear)
             for subject in subjects:
                 subject.prepare(self.place)
                 stack.callback(subject.close)
+                # Tables are made, and code is loaded, at nobody's expense.
+                do(subject, ["warm-up"], 1, 100)
             yield

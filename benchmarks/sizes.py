@@ -24,7 +24,7 @@ class Sizes:
         imports: How often each program is started.
         scale_runs: Runs at once in one process.
         listed_runs: Runs in a journal that is listed.
-        long_run: Steps of a run that is resumed once.
+        long_run: Steps of a run of plain functions that is resumed once.
         ways_of_dbos: In how many ways DBOS is measured beside; to launch and end it takes a second.
     """
 
@@ -47,7 +47,7 @@ class Sizes:
 
 
 FULL = Sizes(
-    rounds=15,
+    rounds=11,
     few_rounds=3,
     steps=50,
     runs_at_once=(1, 8, 32),

@@ -26,7 +26,6 @@ def measure(registry: Registry, sizes: Sizes) -> list[Figure]:
 
 def _weight(registry: Registry, subject: Subject, length: int, size: int, enough: int) -> Figure:
     with registry.prepared([subject]):
-        do(subject, [new_run()], 1, size)
         empty = subject.stored()
         # Several short runs, so that pages which are half empty do not count.
         runs = [new_run() for _ in range(max(1, enough // length))]

@@ -16,21 +16,22 @@ _GNL = "from gnl_middleware.cli import main; main()"
 
 def measure(registry: Registry, sizes: Sizes) -> list[Figure]:  # noqa: ARG001 - as the other suites
     """Imports over an interpreter that runs already; commands from beginning to end."""
-    sqlalchemy = Probe("import", "sqlalchemy", "ms", lambda: _imported("sqlalchemy"))
-    ours = Probe("import", "gnl_middleware", "ms", lambda: _imported("gnl_middleware"), sqlalchemy)
-    bare = Probe("command", "a bare click command --help", "ms", lambda: _ran(_BARE_COMMAND))
-    gnl = Probe("command", "gnl --help", "ms", lambda: _ran(_GNL), bare)
+    sqlalchemy = Probe("sqlalchemy", "ms", lambda: _imported("sqlalchemy"))
+    ours = Probe("gnl_middleware", "ms", lambda: _imported("gnl_middleware"), sqlalchemy)
+    bare = Probe("a bare click command --help", "ms", lambda: _ran(_BARE_COMMAND))
+    gnl = Probe("gnl --help", "ms", lambda: _ran(_GNL), bare)
     return measure_probes([sqlalchemy, ours, bare, gnl], sizes.imports)
 
 
-def _imported(module: str) -> float:
+def _imported(module: str) -> dict[str, float]:
     """Milliseconds of an import in a new process."""
     command = [sys.executable, "-c", _IMPORT.format(module)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout) * 1e3
+    seconds = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return {"import": seconds * 1e3}
 
 
-def _ran(program: str) -> float:
+def _ran(program: str) -> dict[str, float]:
     """Milliseconds of a process that shows its help."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", program, "--help"], check=True, capture_output=True)
-    return (time.perf_counter() - began) * 1e3
+    return {"command": (time.perf_counter() - began) * 1e3}

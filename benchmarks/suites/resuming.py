@@ -1,15 +1,19 @@
 """How long does it take to come back to where a run stopped?"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.core import CoreOnPostgres, CoreOnSqlite
 from benchmarks.interleave import Probe, measure_probes
-from benchmarks.measure import Sample, do, measured
+from benchmarks.measure import do, measured
 from benchmarks.registry import FLOORS, Registry
 from benchmarks.results import Figure
 from benchmarks.sizes import Sizes
 from benchmarks.subject import Subject
+
+CORES = (CoreOnSqlite, CoreOnPostgres)
+_VERY_LONG = 1000
+"""Steps from which an agent's run is replayed once only."""
 
 
 def measure(registry: Registry, sizes: Sizes) -> list[Figure]:
@@ -33,17 +37,15 @@ def _journals(registry: Registry, sizes: Sizes) -> list[Figure]:
             for subject in [*subjects, *workflows]:
                 do(subject, [_run(length)], length, size)
             floors = {
-                subject.database: Probe(
-                    "resume", subject.name, "ms", _back(subject, length, size), steps=length
-                )
+                subject.database: Probe(subject.name, "ms", _back(subject, length, size), steps=length)
                 for subject in subjects
                 if subject.name in FLOORS.values()
             }
             others = [
-                probe
-                for subject in [*subjects, *workflows]
+                Probe(subject.name, "ms", back(subject, length, size), floors[subject.database], length)
+                for back, some in ((_back, subjects), (_workflow_back, workflows))
+                for subject in some
                 if subject.name not in FLOORS.values()
-                for probe in _probes(subject, length, size, floors[subject.database])
             ]
             figures += measure_probes([*floors.values(), *others], sizes.few_rounds)
     return figures
@@ -53,39 +55,22 @@ def _run(length: int) -> str:
     return f"recorded-{length}"
 
 
-def _probes(subject: Any, length: int, size: int, floor: Probe) -> Iterator[Probe]:
-    """All of a resume, and those parts of it that can be told apart."""
-    if not isinstance(subject, CoreOnSqlite | CoreOnPostgres):
-        yield Probe("resume", subject.name, "ms", _workflow_back(subject, length), floor, length)
-        return
-    yield Probe("resume", subject.name, "ms", _back(subject, length, size), floor, length)
-    yield Probe("load", subject.name, "ms", _loaded(subject, length), floor, length)
-    yield Probe("serve", subject.name, "ms", _back(subject, length, size, part="working"), floor, length)
+def _back(subject: Subject, length: int, size: int) -> Callable[[], dict[str, float]]:
+    """Milliseconds in which a recorded run is opened and all its steps are read back."""
 
-
-def _back(subject: Subject, length: int, size: int, *, part: str = "") -> Any:
-    """Milliseconds in which a recorded run is opened and all its steps are read back, or only the latter."""
-
-    def take() -> float:
+    def take() -> dict[str, float]:
         sample = measured(subject, [_run(length)], length, size)
-        return _milliseconds(sample, part)
+        opening, working = sample.opening.wall * 1e3, sample.working.wall * 1e3
+        whole = {"resume": opening + working}
+        return whole | ({"load": opening, "serve": working} if isinstance(subject, CORES) else {})
 
     return take
 
 
-def _milliseconds(sample: Sample, part: str) -> float:
-    return (sample.working.wall if part else sample.opening.wall + sample.working.wall) * 1e3
-
-
-def _loaded(subject: Any, length: int) -> Any:
-    """Milliseconds until a recorded run is open: the lease, the one query, and what is checked of its rows."""
-    return lambda: measured(subject, [_run(length)], 0, 1).opening.wall * 1e3
-
-
-def _workflow_back(subject: Any, length: int) -> Any:
-    def take() -> float:
+def _workflow_back(subject: Any, length: int, _size: int) -> Callable[[], dict[str, float]]:
+    def take() -> dict[str, float]:
         with subject.activated():
-            return subject.resumed(_run(length), length) * 1e3
+            return {"resume": subject.resumed(_run(length), length) * 1e3}
 
     return take
 
@@ -98,9 +83,8 @@ def _agents(
     with registry.prepared([bare, *subjects]):
         for subject in subjects:
             do(subject, [_run(length)], length, size)
-        floor = Probe("resume", bare.name, "ms", _back(bare, length, size), steps=length)
+        floor = Probe(bare.name, "ms", _back(bare, length, size), steps=length)
         probes = [
-            Probe("resume", subject.name, "ms", _back(subject, length, size), floor, length)
-            for subject in subjects
+            Probe(subject.name, "ms", _back(subject, length, size), floor, length) for subject in subjects
         ]
-        return measure_probes([floor, *probes], sizes.few_rounds if length < 1000 else 1)
+        return measure_probes([floor, *probes], sizes.few_rounds if length < _VERY_LONG else 1)

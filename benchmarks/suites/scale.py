@@ -12,12 +12,15 @@ from pathlib import Path
 
 from benchmarks.core import CoreOnSqlite
 from benchmarks.interleave import Probe, measure_probes, new_run
-from benchmarks.measure import Spread, do, measured
+from benchmarks.measure import Sample, Spread, Stopwatch, do
 from benchmarks.registry import Registry
 from benchmarks.results import Figure
 from benchmarks.sizes import Sizes
+from benchmarks.text import payload
+from gnl_middleware import journaled, never
 
-_OPEN_RUNS = 10
+_OPEN_STEPS = 100
+"""Steps of the runs together, at least, whose memory is measured together."""
 
 
 def measure(registry: Registry, sizes: Sizes) -> list[Figure]:
@@ -63,26 +66,17 @@ def _listed(registry: Registry, sizes: Sizes) -> list[Figure]:
     with registry.prepared([subject]):
         do(subject, ["run-0"], 2, sizes.payloads[0])
         _multiply(subject.path, sizes.listed_runs)
-        by_hand = Probe(
-            "listing", "by hand, SQLite", "ms", lambda: _read_rows(subject.path), steps=sizes.listed_runs
-        )
-        whole = Probe(
-            "listing",
-            "journal.runs()",
-            "ms",
-            lambda: _timed(subject.journal.runs),
-            by_hand,
-            sizes.listed_runs,
-        )
+        runs = sizes.listed_runs
+        by_hand = Probe("by hand, SQLite", "ms", lambda: _read_rows(subject.path), steps=runs)
+        whole = Probe("journal.runs()", "ms", lambda: _timed(subject.journal.runs), by_hand, runs)
         latest = Probe(
-            "listing",
             "journal.runs(limit=100)",
             "ms",
             lambda: _timed(lambda: subject.journal.runs(limit=100)),
             by_hand,
-            sizes.listed_runs,
+            runs,
         )
-        return measure_probes([by_hand, whole, latest], sizes.few_rounds)
+        return measure_probes([by_hand, whole, latest], sizes.rounds)
 
 
 def _multiply(path: Path, runs: int) -> None:
@@ -96,29 +90,39 @@ def _multiply(path: Path, runs: int) -> None:
             )
             connection.execute(
                 f"WITH RECURSIVE counted(copy) AS (SELECT 1 UNION ALL SELECT copy + 1 FROM counted WHERE copy < {runs - 1})"
-                f" INSERT INTO {table} SELECT {copied} FROM {table}, counted"
+                f" INSERT INTO {table} SELECT {copied} FROM {table}, counted WHERE {table}.run_id = 'run-0'"
             )
 
 
-def _read_rows(path: Path) -> float:
+def _read_rows(path: Path) -> dict[str, float]:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         query = "SELECT * FROM gnl_runs ORDER BY updated_at DESC"
         return _timed(lambda: connection.execute(query).fetchall())
 
 
-def _timed(call: Callable[[], object]) -> float:
+def _timed(call: Callable[[], object]) -> dict[str, float]:
     """Milliseconds of a call."""
     began = time.perf_counter()
     call()
-    return (time.perf_counter() - began) * 1e3
+    return {"listing": (time.perf_counter() - began) * 1e3}
 
 
 def _long(registry: Registry, sizes: Sizes) -> list[Figure]:
-    """A very long run, then its resume: each once."""
-    subject, run, length = CoreOnSqlite(), new_run(), sizes.long_run
+    """A very long run of plain functions, then its resume: each once."""
+    subject, length = CoreOnSqlite(), sizes.long_run
+    effect = journaled(payload, replay=never, name="effect")
+    times: list[Sample] = []
     with registry.prepared([subject]):
-        live = measured(subject, [run], length, sizes.payloads[0])
-        again = measured(subject, [run], length, sizes.payloads[0])
+        run = new_run()
+        for _attempt in range(2):
+            watch = Stopwatch()
+            with subject.journal.run(run):
+                opening = watch.lap()
+                for number in range(length):
+                    effect(number, sizes.payloads[0])
+                working = watch.lap()
+            times.append(Sample(length, opening, working, watch.lap()))
+    live, again = times
     return [
         Figure(what=what, subject=subject.name, unit=unit, value=Spread.of([value]), steps=length)
         for what, unit, value in (
@@ -134,7 +138,7 @@ def _held(registry: Registry, length: int, size: int) -> Figure:
     """What one open run holds in memory that has just been resumed, without the agent's own history."""
     subject = CoreOnSqlite()
     with registry.prepared([subject]):
-        runs = [new_run() for _ in range(_OPEN_RUNS)]
+        runs = [new_run() for _ in range(max(1, _OPEN_STEPS // length))]
         do(subject, runs, length, size)
         tracemalloc.start()
         with contextlib.ExitStack() as stack:
@@ -143,5 +147,5 @@ def _held(registry: Registry, length: int, size: int) -> Figure:
                 stack.enter_context(subject.journal.run(run))
             held, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    value = Spread.of([(held - before) / _OPEN_RUNS / 1024])
+    value = Spread.of([(held - before) / len(runs) / 1024])
     return Figure(what="memory", subject=subject.name, unit="kB", value=value, steps=length, payload=size)
