@@ -9,7 +9,7 @@ from langchain.agents import create_agent
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
-from gnl_langchain import JournalMiddleware, journaled_model
+from gnl_langchain import JournalMiddleware, journaled_model, run_durable
 from gnl_langgraph import JournalToolNode
 from gnl_middleware import Journal
 
@@ -147,6 +147,23 @@ class Journaled(_Invoked):
     def close(self) -> None:
         """Close the journal."""
         self.journal.close()
+
+
+class HandedOver(Journaled):
+    """The same; a recorded run is not replayed: what is over is handed to the agent."""
+
+    def __init__(self, framework: str, database: Database) -> None:
+        super().__init__(framework, database)
+        self.name = f"{self.name}, handed over"
+
+    @contextmanager
+    def open(self, run_id: str, size: int) -> Generator[Work]:
+        """Nothing is open before the agent is invoked, which opens the run."""
+        yield lambda steps: self._resume(run_id, steps, size)
+
+    def _resume(self, run_id: str, steps: int, size: int) -> None:
+        options: dict[str, Any] = {"resume": "handover", "config": limits(steps)}
+        run_durable(self._made, asked(steps, size), run_id=run_id, journal=self.journal, **options)
 
 
 def subjects(framework: str) -> list[Subject]:

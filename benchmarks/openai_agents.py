@@ -128,5 +128,23 @@ class SdkJournaled(LoopedSubject):
         self.journal.close()
 
 
+class SdkHandedOver(SdkJournaled):
+    """The same; a recorded run is not replayed: what is over is handed to the SDK."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.name = f"{self.name}, handed over"
+
+    @contextmanager
+    def open(self, run_id: str, size: int) -> Generator[Work]:
+        """Nothing is open before the agent runs, which opens the run."""
+
+        def work(steps: int) -> None:
+            options: dict[str, Any] = _options(steps) | {"resume": "handover"}
+            self._runner.run_sync(self._agent, f"{steps} {size}", run_id=run_id, **options)
+
+        yield work
+
+
 def _options(steps: int) -> dict[str, Any]:
     return {"max_turns": steps + 2, "run_config": _QUIET}

@@ -1,15 +1,17 @@
 """All that is measured, and what cannot be measured here."""
 
 import importlib
+import importlib.util
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from .core import CoreOnPostgres, CoreOnSqlite
 from .floors import PostgresFloor, SqliteFloor
+from .langchain_agents import HandedOver
 from .langchain_agents import subjects as langchain_subjects
 from .measure import do
-from .openai_agents import SdkJournaled, SdkUndurable
+from .openai_agents import SdkHandedOver, SdkJournaled, SdkUndurable
 from .subject import Place, Subject
 
 FLOORS = {"sqlite": SqliteFloor.name, "postgres": PostgresFloor.name}
@@ -57,6 +59,14 @@ class Registry:
     def sdk(self) -> list[Subject]:
         """An agent of the Agents SDK in all the ways."""
         return self._here([SdkUndurable(), SdkJournaled("sqlite"), SdkJournaled("postgres")])
+
+    def handed_over(self, framework: str) -> list[Subject]:
+        """An agent of ``create_agent`` or the SDK whose recorded runs are handed over, if this version can do so."""
+        made, module = {
+            "create_agent": (HandedOver("create_agent", "sqlite"), "gnl_langchain.handover"),
+            "SDK": (SdkHandedOver("sqlite"), "gnl_openai_agents.handover"),
+        }[framework]
+        return [made] if importlib.util.find_spec(module) else []
 
     def _here(self, subjects: Iterable[Subject]) -> list[Any]:
         return [each for each in subjects if self.place.postgres or each.database != "postgres"]

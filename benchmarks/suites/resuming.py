@@ -19,13 +19,13 @@ _VERY_LONG = 1000
 def measure(registry: Registry, sizes: Sizes) -> list[Figure]:
     """Runs of each length, read back."""
     figures = _journals(registry, sizes)
-    for subjects, lengths in (
-        (registry.agents("create_agent"), sizes.journals),
-        (registry.sdk(), sizes.sdk_journals),
+    for framework, subjects, lengths in (
+        ("create_agent", registry.agents("create_agent"), sizes.journals),
+        ("SDK", registry.sdk(), sizes.sdk_journals),
     ):
-        replaying = [subject for subject in subjects if subject.resumes]
+        resuming = [subject for subject in subjects if subject.resumes] + registry.handed_over(framework)
         for length in lengths:
-            figures += _agents(registry, subjects[0], replaying, length, sizes)
+            figures += _agents(registry, subjects[0], resuming, length, sizes)
     return figures
 
 
