@@ -1,9 +1,14 @@
 """This library through the surface for adapters: no framework in between."""
 
+import contextlib
+import sqlite3
+import zlib
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from gnl_middleware import Journal, never
 from gnl_middleware.adapter import (
@@ -22,6 +27,12 @@ from gnl_middleware.adapter import (
 from .subject import AsyncWork, Database, LoopedSubject, Place, Work, database_size, file_size
 from .text import payload
 
+_ROWS = (
+    "SELECT step.*, asked.body, asked.compressed, given.body, given.compressed FROM gnl_steps AS step"
+    " LEFT JOIN gnl_blobs AS asked ON asked.run_id = step.run_id AND asked.hash = step.arguments_hash"
+    " LEFT JOIN gnl_blobs AS given ON given.run_id = step.run_id AND given.hash = step.value_hash"
+    " WHERE step.run_id = ? ORDER BY step.number"
+)
 _SETUP = {"model": "answers at once", "tools": ["effect"]}
 
 
@@ -149,6 +160,18 @@ class CoreOnSqlite(_Core):
     def stored(self) -> int:
         """Bytes of the file."""
         return file_size(self.path)
+
+
+def decode_rows(path: Path, run_id: str) -> int:
+    """Read the rows of a run of a journal by hand, with their payloads in the same query, and decode all of these; says how many."""
+    rows = []
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute(_ROWS, (run_id,)).fetchall()
+    for *_, asked, asked_small, given, given_small in rows:
+        for body, is_compressed in ((asked, asked_small), (given, given_small)):
+            if body is not None:
+                orjson.loads(zlib.decompress(body) if is_compressed else body)
+    return len(rows)
 
 
 class CoreOnPostgres(_Core):

@@ -127,12 +127,14 @@ def _goals_of_agents() -> list[Goal]:
 
 def _goals_of_resuming() -> list[Goal]:
     back, dbos = _value("resume", _SQLITE, steps=_LONG), _value("resume", "DBOS, SQLite WAL", steps=_LONG)
+    loaded = _value("load", _SQLITE, steps=_LONG)
+    rows = _value("resume", "by hand, the rows of gnl, SQLite", steps=_LONG)
     handed = _value("resume", f"gnl, {_AGENT}, SQLite, handed over", steps=_LONG)
     replayed = _value("resume", f"gnl, {_AGENT}, SQLite", steps=_LONG)
     return [
         Goal(
             "loading 1,000 steps, to reading the rows by hand",
-            _ratio("load", _SQLITE, steps=_LONG),
+            _quotient(loaded, rows),
             at_most=2,
         ),
         Goal("times faster than DBOS back at step 1,000", _quotient(dbos, back), at_least=10),

@@ -16,6 +16,8 @@ from .subject import Place, Subject
 
 FLOORS = {"sqlite": SqliteFloor.name, "postgres": PostgresFloor.name}
 """What a subject on each database is compared with."""
+ROWS = "by hand, the rows of gnl, SQLite"
+"""What loading a run is compared with besides: reading and decoding the journal's own rows, without checking any of them."""
 
 
 class Registry:

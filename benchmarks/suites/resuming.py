@@ -1,12 +1,13 @@
 """How long does it take to come back to where a run stopped?"""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from benchmarks.core import CoreOnPostgres, CoreOnSqlite
+from benchmarks.core import CoreOnPostgres, CoreOnSqlite, decode_rows
 from benchmarks.interleave import Probe, measure_probes
-from benchmarks.measure import do, measured
-from benchmarks.registry import FLOORS, Registry
+from benchmarks.measure import Stopwatch, do, measured
+from benchmarks.registry import FLOORS, ROWS, Registry
 from benchmarks.results import Figure
 from benchmarks.sizes import Sizes
 from benchmarks.subject import Subject
@@ -47,7 +48,12 @@ def _journals(registry: Registry, sizes: Sizes) -> list[Figure]:
                 for subject in some
                 if subject.name not in FLOORS.values()
             ]
-            figures += measure_probes([*floors.values(), *others], sizes.few_rounds)
+            rows = [
+                Probe(ROWS, "ms", _decoded(subject.path, length), steps=length)
+                for subject in subjects
+                if isinstance(subject, CoreOnSqlite)
+            ]
+            figures += measure_probes([*floors.values(), *rows, *others], sizes.few_rounds)
     return figures
 
 
@@ -63,6 +69,15 @@ def _back(subject: Subject, length: int, size: int) -> Callable[[], dict[str, fl
         opening, working = sample.opening.wall * 1e3, sample.working.wall * 1e3
         whole = {"resume": opening + working}
         return whole | ({"load": opening, "serve": working} if isinstance(subject, CORES) else {})
+
+    return take
+
+
+def _decoded(path: Path, length: int) -> Callable[[], dict[str, float]]:
+    def take() -> dict[str, float]:
+        watch = Stopwatch()
+        decode_rows(path, _run(length))
+        return {"resume": watch.lap().wall * 1e3}
 
     return take
 
