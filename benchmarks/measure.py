@@ -159,8 +159,6 @@ def _or_abort(together: threading.Barrier, one: Callable[[str], None], run_id: s
 
 
 async def _in_a_loop(subject: LoopedSubject, run_ids: Sequence[str], steps: int, size: int) -> Sample:
-    # Whatever uses threads may use one for each run, as it may where each run has its own.
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(min(len(run_ids), 32)))
     laps = _Laps()
     together = asyncio.Barrier(len(run_ids))
 

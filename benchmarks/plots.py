@@ -59,6 +59,7 @@ def _step(results: Results) -> Any:
     figures = [
         each for each in results.all("whole", runs=1, payload=first) if not _is_of_framework(each.subject)
     ]
+    figures.sort(key=lambda each: (not each.subject.startswith("by hand"), "Postgre" in each.subject))
     figure, axes = plt.subplots(figsize=(7, 0.42 * len(figures) + 1))
     for row, each in enumerate(figures):
         spread = [[each.value.median - each.value.low], [each.value.high - each.value.median]]
@@ -109,10 +110,10 @@ def _lines(lines: dict[str, list[Figure]], place: Callable[[Figure], int], along
     figure, axes = plt.subplots(figsize=(7, 4))
     others = 0
     for name, found in lines.items():
-        is_other = not name.startswith(("gnl", "by hand"))
+        is_other = _colour(name, others) in _OTHERS
         at, values = [place(each) for each in found], [each.value.median for each in found]
         colour, dashes = _colour(name, others), _dashes(name)
-        axes.plot(at, values, label=name, color=colour, linestyle=dashes, marker="o", markersize=4)
+        axes.plot(at, values, label=name, color=colour, linestyle=dashes, marker=_marker(name), markersize=5)
         others += is_other
     axes.set(xscale="log", yscale="log", xlabel=along, ylabel=up)
     _label_where_measured(axes, [place(each) for found in lines.values() for each in found])
@@ -136,10 +137,19 @@ def _is_of_framework(name: str) -> bool:
 
 
 def _dashes(name: str) -> str:
-    return "--" if "Postgre" in name else "-"
+    return ":" if "handed" in name else "--" if "Postgre" in name else "-"
+
+
+def _marker(name: str) -> str:
+    marks = {"create_agent": "s", "LangGraph": "^", "Agents SDK": "D"}
+    return next((mark for framework, mark in marks.items() if framework in name), "o")
 
 
 def _colour(name: str, others: int) -> str:
     if name.startswith("gnl"):
         return _OURS
-    return _FLOOR if name.startswith(("by hand", "create_agent, nothing")) else _OTHERS[others % len(_OTHERS)]
+    return (
+        _FLOOR
+        if name.startswith("by hand") or name.endswith("nothing kept")
+        else _OTHERS[others % len(_OTHERS)]
+    )
