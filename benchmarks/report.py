@@ -8,6 +8,7 @@ from .measure import Spread
 from .results import Figure, Results
 
 BEGIN = "<!-- Written by `python -m benchmarks`: what stands from here to the end mark is replaced. -->"
+_FLEET_RUNS, _FLEET_STEPS = 10_000, 50
 PICTURES = "images/performance"
 """Where the page finds its pictures."""
 END = "<!-- End of what is written by `python -m benchmarks`. -->"
@@ -116,7 +117,17 @@ def _weight(results: Results) -> str:
         if (commits := results.find("commits", figure.subject))
     ]
     weights = _table(("who", "steps of the run", "results", "bytes per step"), rows)
-    return weights + "\n" + _table(("who", "syncs per step", "commits per step"), counted)
+    return weights + _fleet(results) + "\n" + _table(("who", "syncs per step", "commits per step"), counted)
+
+
+def _fleet(results: Results) -> str:
+    """What the measured bytes come to where many agents work."""
+    found = [figure for figure in results.all("bytes") if figure.subject == "gnl, SQLite"]
+    if not found:
+        return ""
+    longest = max(found, key=lambda figure: (figure.steps, -figure.payload))
+    day = longest.value.median * _FLEET_RUNS * _FLEET_STEPS / 1e9
+    return f"\n{_FLEET_RUNS:,} runs a day of {_FLEET_STEPS} such steps each add {_plain(day)} GB a day.\n"
 
 
 def _resuming(results: Results) -> str:

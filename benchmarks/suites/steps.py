@@ -23,7 +23,10 @@ def measure(registry: Registry, sizes: Sizes) -> list[Figure]:
             cells = _cells(subjects, sizes, runs=1, steps=sizes.steps_at_once, payload=payload)
             figures += measure_live(cells, sizes.few_rounds)
     # The floors alone stand beside each number of runs; once is enough to show.
-    return list({_place(figure): figure for figure in reversed(figures)}.values())[::-1]
+    kept: dict[tuple[object, ...], Figure] = {}
+    for figure in figures:
+        kept.setdefault(_place(figure), figure)
+    return list(kept.values())
 
 
 def _place(figure: Figure) -> tuple[object, ...]:
