@@ -47,7 +47,7 @@ class Sizes:
 
 
 FULL = Sizes(
-    rounds=11,
+    rounds=9,
     few_rounds=3,
     steps=50,
     runs_at_once=(1, 8, 32),

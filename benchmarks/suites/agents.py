@@ -15,13 +15,13 @@ def measure(registry: Registry, sizes: Sizes) -> list[Figure]:
         with registry.prepared(subjects):
             for number, steps in enumerate(sizes.agent_lengths):
                 if number and framework == "LangGraph":
-                    continue  # what grows with the length of a run grows as in create_agent, which is such a graph
+                    continue  # create_agent makes such a graph: what grows with the length of a run grows alike
                 bare = Cell(subjects[0], 1, steps, payload)
                 others = [Cell(subject, 1, steps, payload, bare) for subject in subjects[1:]]
                 figures += measure_live([bare, *others], sizes.few_rounds)
             few = [subjects[0], *[subject for subject in subjects if subject.resumes]]
             for runs in sizes.runs_at_once:
-                if runs > 1:
+                if runs > 1 and framework != "LangGraph":
                     bare = Cell(few[0], runs, sizes.agent_steps_at_once, payload)
                     others = [
                         Cell(subject, runs, sizes.agent_steps_at_once, payload, bare) for subject in few[1:]

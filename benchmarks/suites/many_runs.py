@@ -23,8 +23,13 @@ def main(path: str, runs: int, steps: int, size: int) -> None:
 
 def _peak() -> float:
     """The most memory that this process has had, in kB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 1024 if sys.platform == "darwin" else peak
+    status = Path("/proc/self/status")
+    if (
+        status.exists()
+    ):  # elsewhere, and only there, getrusage knows: Linux counts what stood here before the program began
+        lines = status.read_text(encoding="utf-8").splitlines()
+        return next(float(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "darwin" else 1)
 
 
 if __name__ == "__main__":
