@@ -13,12 +13,12 @@ ids, timestamps) must not be in what a call is described by; what matters must b
 import os
 
 from gnl_middleware.codec import decode, digest, encode, register
+from gnl_middleware.conversation import Request
 from gnl_middleware.errors import NoActiveRunError
 from gnl_middleware.errors.base import passing_as
 from gnl_middleware.identity import (
     Message,
     Place,
-    Request,
     call_part,
     checked_run_id,
     node_part,

@@ -1,4 +1,4 @@
-"""What makes two calls the same: keys, digests and the conversation chain (all rules of DESIGN 3.2 are here).
+"""What makes two calls the same: keys and digests (the rules of DESIGN 3.2 are here, and for requests in ``conversation``).
 
 A *model* call is known by its conversation, a *tool* call by the recorded reply that asks for it, and anything else by
 scope, name, arguments and how often the same was called before. No identity lives in memory only: a second process
@@ -7,11 +7,9 @@ computes the same one.
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 MAX_RUN_ID_LENGTH = 512
 """Longest run id, in characters."""
@@ -29,12 +27,33 @@ _DIGEST_IN_PART = 8
 
 def digest_of(*parts: str) -> str:
     """SHA-256, in hexadecimal, of texts that cannot run into each other."""
-    hasher = hashlib.sha256()
+    return hashed(parts).hexdigest()
+
+
+class Hasher(Protocol):
+    """A hash that is still open."""
+
+    def update(self, data: bytes, /) -> None:
+        """Go on with these bytes."""
+        ...
+
+    def copy(self) -> "Hasher":
+        """The same hash, to go on with apart from this one."""
+        ...
+
+    def hexdigest(self) -> str:
+        """The hash of all so far, in hexadecimal."""
+        ...
+
+
+def hashed(parts: Iterable[str], onto: Hasher | None = None) -> Hasher:
+    """The hash of ``digest_of``, still open; goes on from a copy of ``onto``, so that nothing is hashed twice."""
+    hasher: Hasher = hashlib.sha256() if onto is None else onto.copy()
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
         hasher.update(b"%d:" % len(encoded))
         hasher.update(encoded)
-    return hasher.hexdigest()
+    return hasher
 
 
 def checked_run_id(run_id: object) -> str:
@@ -262,97 +281,3 @@ class Message:
     call_ids: tuple[str, ...] = ()
     answers: str | None = None
     reply: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """An assistant message that stands in a request's history, and which of its calls are answered there.
-
-    Attributes:
-        reply: Its digest, by which one of our replies is recognised.
-        occurrence: 1 for the first message of this digest in the history, 2 for the next …
-        answered: Positions of its calls that have an answer in the history.
-    """
-
-    reply: str
-    occurrence: int
-    answered: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a model is asked.
-
-    Attributes:
-        messages: The conversation.
-        setup: Digest of the model, its settings and its tools; empty where whoever watches the call cannot know them.
-    """
-
-    messages: tuple[Message, ...]
-    setup: str
-
-    @cached_property
-    def chain(self) -> tuple[str, ...]:
-        """Digest of each beginning of the conversation: the last one names the request, any one can be continued."""
-        digests: list[str] = [digest_of("conversation")]
-        for message in self.messages:
-            digests.append(digest_of(digests[-1], message.digest))
-        return tuple(digests)
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the whole conversation."""
-        return self.chain[-1]
-
-    @cached_property
-    def standings(self) -> tuple[Standing, ...]:
-        """The assistant messages of the history with their answers; an answer belongs to the last one asking for it."""
-        seen: Counter[str] = Counter()
-        found: list[Standing] = []
-        for index, message in enumerate(self.messages):
-            if message.reply is not None:
-                seen[message.reply] += 1
-                answered = _answered(message.call_ids, _answers_after(self.messages, index))
-                found.append(Standing(message.reply, seen[message.reply], answered))
-        return tuple(found)
-
-    def shape(self, ours: Container[str]) -> str:
-        """Digest of roles, call ids, user messages and which replies of ours stand in the history.
-
-        A drift of the system prompt or of a tool's text keeps it; a changed user message does not, since nobody must
-        be served the reply to another question.
-        """
-        parts: list[str] = []
-        for message in self.messages:
-            told = message.digest if message.role == "user" else ""
-            if message.reply is not None and message.reply in ours:
-                told = message.reply
-            parts.append(digest_of(message.role, *message.call_ids, message.answers or "", told))
-        return digest_of(*parts)
-
-    def longest_known(self, known: Container[str]) -> int:
-        """How many leading messages form a conversation that is recorded already."""
-        for length in range(len(self.messages) - 1, 0, -1):
-            if self.chain[length] in known:
-                return length
-        return 0
-
-
-def _answers_after(messages: Sequence[Message], index: int) -> Iterable[str]:
-    for message in messages[index + 1 :]:
-        if message.role == "assistant" and message.call_ids:
-            return
-        if message.answers is not None:
-            yield message.answers
-
-
-def _answered(call_ids: tuple[str, ...], answers: Iterable[str]) -> frozenset[int]:
-    open_calls = list(enumerate(call_ids))
-    done: set[int] = set()
-    for answer in answers:
-        position = next(
-            (place for place, call_id in open_calls if call_id == answer and place not in done), None
-        )
-        if position is not None:
-            done.add(position)
-    return frozenset(done)

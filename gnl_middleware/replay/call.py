@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gnl_middleware import codec
+from gnl_middleware.conversation import Request
 from gnl_middleware.errors import GnlError
-from gnl_middleware.identity import Message, Place, Request
+from gnl_middleware.identity import Message, Place
 from gnl_middleware.model import Kind, ReplyCall
 from gnl_middleware.policy import Policy, safe
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gnl_middleware import codec
-from gnl_middleware.identity import Request, Where, call_key, model_key, tool_key
+from gnl_middleware.conversation import Request
+from gnl_middleware.identity import Where, call_key, model_key, tool_key
 from gnl_middleware.model import StoredStep
 
 from .call import AnyCall, FunctionCall, ModelCall, ToolCall
@@ -54,6 +55,7 @@ def place(record: Record, where: Where, call: AnyCall) -> Placement:
 
 def _place_model(record: Record, where: Where, call: ModelCall) -> Placement:
     scope, request = where.scope, call.request
+    record.histories.follow(scope, request)
     # A resume in the middle skips turns; where a polling loop asked the same each time, the round tells them apart.
     if asked := record.of_this_turn(record.asked(scope, request), where):
         step = next((step for step in asked if _fits(request, step)), asked[0])
@@ -84,37 +86,49 @@ def witness(record: Record, scope: str, request: Request, *, besides: str = "") 
     """
     if not record.has_left(scope):
         return
-    for standing in request.standings:
+    seen = record.histories.seen("witnessed", scope, request)
+    for standing in request.standings[seen:]:
         reply = record.standing(scope, standing.reply, standing.occurrence)
-        if reply is None or reply == besides:
-            continue
-        record.consume(reply)
-        for key in record.calls_of[reply]:
-            if record.steps[key].position in standing.answered:
-                record.consume(key)
+        if reply is not None and reply == besides:
+            break  # looked at again, where it stands in the history of another request
+        seen += 1
+        if reply is not None:
+            record.consume(reply)
+            for key in record.calls_of[reply]:
+                if record.steps[key].position in standing.answered:
+                    record.consume(key)
+    record.histories.note_seen("witnessed", scope, request, seen)
 
 
 def answered_steps(record: Record, scope: str, request: Request) -> frozenset[str]:
-    """Keys of the tool steps whose answers the request brings to the model."""
+    """Keys of the tool steps whose answers the request brings to the model and no recorded request has brought yet."""
     found: set[str] = set()
-    for standing in request.standings:
+    seen, certain = record.histories.seen("answered", scope, request), True
+    for standing in request.standings[seen:]:
         reply = record.standing(scope, standing.reply, standing.occurrence)
-        if reply is not None:
-            found |= {
-                key for key in record.calls_of[reply] if record.steps[key].position in standing.answered
-            }
+        keys = () if reply is None else record.calls_of[reply]
+        found |= record.newly_answered(key for key in keys if record.steps[key].position in standing.answered)
+        # A reply that is not ours yet can become so; what is found is brought when the request is recorded.
+        certain = certain and reply is not None and not found
+        seen += certain
+    record.histories.note_seen("answered", scope, request, seen)
     return frozenset(found)
 
 
 def dangling_effect(record: Record, scope: str, request: Request) -> StoredStep | None:
     """A recorded side effect whose reply stands in the history without the answer to it."""
-    for standing in request.standings:
+    seen, certain = record.histories.seen("dangling", scope, request), True
+    for standing in request.standings[seen:]:
         reply = record.standing(scope, standing.reply, standing.occurrence)
         for key in record.calls_of.get(reply or "", ()):
             step = record.steps[key]
             left = key in record.loaded and key not in record.consumed and step.policy in ("never", "keyed")
-            if left and step.status in ("done", "failed") and step.position not in standing.answered:
-                return step
+            if left and step.position not in standing.answered:
+                if step.status in ("done", "failed"):
+                    return step
+                certain = False  # until it has ended
+        seen += certain
+    record.histories.note_seen("dangling", scope, request, seen)
     return None
 
 

@@ -54,6 +54,7 @@ def merge(record: "Record", found: Iterable[StoredStep], *, sure: str = "") -> N
             known is None or step.key == sure or _is_newer(step, than=known)
         ):
             record.put(step)
+            record.histories.forget()
 
 
 def _is_newer(step: StoredStep, *, than: StoredStep) -> bool:

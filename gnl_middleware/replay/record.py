@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
+from gnl_middleware.conversation import Request
 from gnl_middleware.decision import Facts, is_interrupted
-from gnl_middleware.identity import Request, Where, graph_scope
+from gnl_middleware.identity import Where, graph_scope
 from gnl_middleware.model import CARRIED, DECIDED, Kind, StoredStep
 from gnl_middleware.policy import Policy, never
 
+from .histories import Histories
 from .news import is_news
 from .setups import Setups
 from .views import Conversations, Ours, proves_nothing_happened
@@ -35,6 +37,7 @@ class Record:
         shift: How many rounds later than in the record the tasks of a graph come now: each time that a person changes its
             state takes a round. None where nobody could look.
         setups: What models were asked with, besides their messages.
+        histories: What was worked out of the conversations so far.
         as_written: A value as it would stand in the record, to compare it with what stands there.
     """
 
@@ -51,7 +54,7 @@ class Record:
         self.run_id, self.journal, self.attempt, self.others = run_id, journal, attempt, others
         self.lock = threading.RLock()
         self.shift: int | None = None
-        self.setups = Setups()
+        self.setups, self.histories = Setups(), Histories()
         self.as_written: Callable[[Any], Any] = lambda value: value
         self.steps: dict[str, StoredStep] = {}
         self.arriving: Counter[str] = Counter()
@@ -168,6 +171,7 @@ class Record:
             rounds: Of a node of a graph, the rounds of what is tried again: what it did in others stays behind it.
         """
         deep = len(rounds)
+        self.histories.forget()
         for counted in [
             each for each in self.counts if each[0].startswith(scope) and each[1][:deep] == rounds
         ]:

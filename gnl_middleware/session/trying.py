@@ -239,7 +239,7 @@ def _asked(session: Session, attempt: Attempt, before: StoredStep | None) -> _As
         return _Asked(arguments, attempt.placement.fingerprint, answered=answered)
     request = call.request
     known = request.longest_known(record.conversations(before.key if before else ""))
-    answered = record.newly_answered(answered_steps(record, attempt.where.scope, request))
+    answered = answered_steps(record, attempt.where.scope, request)
     return _Asked(
         arguments=session.encode(list(call.messages[known:])),
         fingerprint=request.fingerprint,

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gnl_middleware.adapter import Message, Request, digest
-from gnl_middleware.identity import Standing
+from gnl_middleware.conversation import Standing
 
 
 def system(text="be brief"):
