@@ -46,6 +46,7 @@ from gnl_middleware.session.context import (
     find_session,
 )
 from gnl_middleware.session.functions import OnNoRun
+from gnl_middleware.session.handing_over import FinishedCall, FinishedTurn, History, Resume, wants_handover
 from gnl_middleware.session.observing import Observation, observe
 from gnl_middleware.session.perform import perform, perform_async
 from gnl_middleware.session.run import Run
@@ -57,7 +58,10 @@ __all__ = [
     "Call",
     "Ending",
     "FindPlaces",
+    "FinishedCall",
+    "FinishedTurn",
     "FunctionCall",
+    "History",
     "Message",
     "ModelCall",
     "Observation",
@@ -67,6 +71,7 @@ __all__ = [
     "Reply",
     "ReplyCall",
     "Request",
+    "Resume",
     "Run",
     "Session",
     "ToolCall",
@@ -93,6 +98,7 @@ __all__ = [
     "remember",
     "request_of",
     "session_for",
+    "wants_handover",
     "without_secrets",
 ]
 

@@ -10,9 +10,10 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Command
 
 from gnl_middleware import Journal, Run
-from gnl_middleware.adapter import Session, as_journal
+from gnl_middleware.adapter import Resume, Session, as_journal, wants_handover
 
 from .guard import JournalGuard
+from .resuming import resumed
 from .runs import RUN_ID
 from .streams import closing_within, closing_within_async, each_within, each_within_async
 from .threads import input_again, input_again_async
@@ -46,6 +47,7 @@ def run_durable(
     run_id: str,
     journal: _Journal = "gnl.db",
     config: RunnableConfig | None = None,
+    resume: Resume = "replay",
     **options: Any,
 ) -> Any:
     """Invoke an agent, graph or chain inside a run. After a crash, the same call resumes where it stopped.
@@ -58,9 +60,12 @@ def run_durable(
         run_id: Names the job: an order, a queue message.
         journal: A journal, a path or a URL.
         config: As for ``invoke``.
+        resume: How a long run goes on: ``replay`` runs the agent's loop through the record, ``handover`` gives an agent of
+            ``create_agent`` the turns that are over as its history, where that makes no difference.
         **options: Those of ``Journal.run``, and the graph's own, such as ``durability`` and ``context``.
 
     Raises:
+        ValueError: ``resume="handover"`` with ``replay="strict"``, which compares every turn.
         UnjournaledCallError: A model or tool would run past the journal.
         GnlError: See ``Journal.run`` and the calls inside.
 
@@ -68,9 +73,11 @@ def run_durable(
         >>> run_durable(agent, {"messages": [("user", "refund 7")]}, run_id="support:42")     # doctest: +SKIP
     """
     of_agent, of_run = _sorted(options)
+    handover = wants_handover(resume, of_run.get("replay"))
     with _run(journal, run_id, input, of_run) as run:
         call = _prepared(agent, config, input, run.session)
-        result = agent.invoke(call.input, call.config, **of_agent)
+        with resumed(agent, input, of_agent, run.session, handover=handover):
+            result = agent.invoke(call.input, call.config, **of_agent)
         run.session.paused = _is_pause(result)
         return result
 
@@ -82,6 +89,7 @@ async def arun_durable(
     run_id: str,
     journal: _Journal = "gnl.db",
     config: RunnableConfig | None = None,
+    resume: Resume = "replay",
     **options: Any,
 ) -> Any:
     """As ``run_durable``, with ``ainvoke``.
@@ -90,9 +98,11 @@ async def arun_durable(
         >>> await arun_durable(agent, question, run_id="support:42", journal="runs.db")     # doctest: +SKIP
     """
     of_agent, of_run = _sorted(options)
+    handover = wants_handover(resume, of_run.get("replay"))
     async with _run(journal, run_id, input, of_run) as run:
         call = await _prepared_async(agent, config, input, run.session)
-        result = await agent.ainvoke(call.input, call.config, **of_agent)
+        with resumed(agent, input, of_agent, run.session, handover=handover):
+            result = await agent.ainvoke(call.input, call.config, **of_agent)
         run.session.paused = _is_pause(result)
         return result
 
@@ -128,7 +138,7 @@ def stream_durable(
         >>> for part in stream_durable(agent, question, run_id="chat:42:7", stream_mode="messages"):     # doctest: +SKIP
         ...     show(part)
     """
-    of_agent, of_run = _sorted(options)
+    of_agent, of_run = _sorted_for_stream(options)
     with _run(journal, run_id, input, of_run).apart() as run:
         with run.inside():
             call = _prepared(agent, config, input, run.session)
@@ -154,7 +164,7 @@ async def astream_durable(
         >>> chunks = astream_durable(agent, question, run_id="support:42")     # doctest: +SKIP
         >>> async for chunk in chunks: ...     # doctest: +SKIP
     """
-    of_agent, of_run = _sorted(options)
+    of_agent, of_run = _sorted_for_stream(options)
     async with _run(journal, run_id, input, of_run).apart() as run:
         with run.inside():
             call = await _prepared_async(agent, config, input, run.session)
@@ -183,6 +193,19 @@ async def _prepared_async(
 ) -> _Prepared:
     configured = _configured(config, session)
     return _Prepared(await input_again_async(agent, configured, given, session), configured)
+
+
+def _sorted_for_stream(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """As ``_sorted``; a stream tells of every turn, also of those that are over.
+
+    Raises:
+        ValueError: They were asked to be handed over.
+    """
+    if options.get("resume", "replay") != "replay":
+        raise ValueError(
+            'resume="handover" is for run_durable and arun_durable: a stream tells of the turns that are over, too'
+        )
+    return _sorted({name: value for name, value in options.items() if name != "resume"})
 
 
 def _sorted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -12,6 +12,7 @@ from gnl_middleware.errors import GnlError
 
 from .boundary import ToolBoundary
 from .errors import passing
+from .handover import Handover, continued
 from .labels import Labels, Tool
 from .models import journaled_model
 from .private import is_innermost
@@ -63,14 +64,24 @@ class JournalMiddleware(AgentMiddleware[Any, Any]):
         remember(self, self._labels.known)
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
-        """Hand on a journalled copy of the model."""
-        return handler(self._prepared(request, handler))
+        """Hand on a journalled copy of the model; after a crash, maybe with what is over (``resume="handover"``)."""
+        prepared = self._prepared(request, handler)
+        handover = Handover.of(self, request, self._labels)
+        first = handler(prepared)
+        if handover is None or not (handed := handover.messages_after(first)):
+            return first
+        return continued(handed, handler(prepared.override(messages=[*prepared.messages, *handed])))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
     ) -> Any:
-        """Hand on a journalled copy of the model."""
-        return await handler(self._prepared(request, handler))
+        """Hand on a journalled copy of the model; after a crash, maybe with what is over (``resume="handover"``)."""
+        prepared = self._prepared(request, handler)
+        handover = Handover.of(self, request, self._labels)
+        first = await handler(prepared)
+        if handover is None or not (handed := handover.messages_after(first)):
+            return first
+        return continued(handed, await handler(prepared.override(messages=[*prepared.messages, *handed])))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         """Answer the call from the record, or run the tool once."""

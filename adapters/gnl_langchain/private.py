@@ -5,14 +5,18 @@ Each has a contract test (``tests/langchain/test_private_details.py``) that says
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import FunctionType, MethodType
 from typing import Any, TypeVar, cast
 
+from langchain.agents.middleware import AgentMiddleware
 from langchain.chat_models.base import _ConfigurableModel  # pyright: ignore[reportPrivateUsage]
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.outputs import ChatResult
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.tools.base import _format_output  # pyright: ignore[reportPrivateUsage]
+from langgraph.graph.state import CompiledStateGraph  # pyright: ignore[reportMissingTypeStubs]
 from pydantic import BaseModel
 
 _INNERMOST_HANDLERS = ("_execute_model_sync", "_execute_model_async")
@@ -28,6 +32,56 @@ NATIVE_STREAMS = ("_stream_chat_model_events", "_astream_chat_model_events")
 def is_innermost(handler: Callable[..., Any]) -> bool:
     """Whether a ``wrap_model_call`` handler is the model itself and not another middleware."""
     return getattr(handler, "__name__", "") in _INNERMOST_HANDLERS
+
+
+def is_created_agent(agent: Any) -> bool:
+    """Whether an agent is one that ``create_agent`` has made, as it is: without bindings, retries or fallbacks around it."""
+    return (
+        isinstance(agent, CompiledStateGraph)
+        and described_by(agent).get("ls_integration") == "langchain_create_agent"
+    )
+
+
+def described_by(agent: Any) -> Mapping[str, Any]:
+    """What an agent says of itself in its metadata: ``lc_agent_name`` is what it calls itself in its replies."""
+    config: dict[str, Any] = agent.config or {}
+    return config.get("metadata") or {}
+
+
+def state_of(agent: Any) -> set[str]:
+    """What the state of an agent holds, by name."""
+    return {name for name in agent.channels if not name.startswith(("__", "branch:"))}
+
+
+def middlewares_around(agent: Any) -> list[AgentMiddleware[Any, Any]]:
+    """The middlewares that stand around the model calls or tool calls of an agent of ``create_agent``."""
+    found: list[AgentMiddleware[Any, Any]] = []
+    seen: set[int] = set()
+    nodes = [agent.nodes[name].bound for name in ("model", "tools") if name in agent.nodes]
+    names = ("func", "afunc", "_wrap_tool_call", "_awrap_tool_call")
+    left = [getattr(node, name, None) for node in nodes for name in names]
+    while left:
+        function: Any = left.pop()
+        if function is None or id(function) in seen:
+            continue
+        seen.add(id(function))
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, AgentMiddleware) and owner not in found:
+            found.append(owner)  # pyright: ignore[reportUnknownArgumentType]
+        cells = getattr(function, "__closure__", None) or ()
+        inner = [getattr(function, "__wrapped__", None), *(cell.cell_contents for cell in cells)]
+        left += [each for each in inner if isinstance(each, FunctionType | MethodType)]
+    return found
+
+
+def recursion_limit() -> int:
+    """How many rounds the graph may take whose node is running here."""
+    return (var_child_runnable_config.get() or {}).get("recursion_limit") or 0
+
+
+def generated(model: BaseChatModel) -> ChatResult:
+    """What LangChain makes of a provider's answer: with its metadata, in the form that the model is set to."""
+    return model._generate_with_cache([])  # pyright: ignore[reportPrivateUsage]
 
 
 def running_configuration() -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from gnl_middleware.replay.payloads import where
 from gnl_middleware.storage.protocol import Owner
 
 from .claims import check_no_cycle, wait_for_claim
-from .context import current_where
+from .context import current_steps, current_where
 from .ending import Live
 from .failures import rebuilt
 from .once import follow_failure, follow_owner
@@ -67,6 +67,8 @@ def begin(session: Session, call: AnyCall) -> Steps[Served | Live]:
 
 def _begin(session: Session, call: AnyCall) -> Steps[Served | Live]:
     where = current_where(call.places)
+    if session.rounds_ahead and not current_steps():
+        where = where.earlier(-session.rounds_ahead)
     with session.record.lock, codec.declared(call.policy.types):
         placement = place(session.record, where, call)
         error = drift_error(session.record, placement, call, session.options.strictness)
@@ -159,9 +161,7 @@ def _serve(session: Session, call: AnyCall, placement: Placement, step: StoredSt
             session, [key for key in calls if not session.is_disputed(session.record.steps[key])]
         )
     with session.record.lock:
-        session.spared.read_back += 1
-        session.spared.tokens += step.tokens
-        session.spared.seconds += max(0.0, (step.finished_at or step.started_at) - step.started_at)
+        session.spared.count(step)
         if isinstance(call, ModelCall):
             session.record.give(step)
         if placement.drift is not None and not step.drifted:

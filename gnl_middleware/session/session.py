@@ -110,6 +110,12 @@ class Spared:
     tokens: int = 0
     seconds: float = 0.0
 
+    def count(self, step: StoredStep) -> None:
+        """Note that a step was read back."""
+        self.read_back += 1
+        self.tokens += step.tokens
+        self.seconds += max(0.0, (step.finished_at or step.started_at) - step.started_at)
+
 
 @dataclass(frozen=True, slots=True)
 class News:
@@ -144,6 +150,7 @@ class Session:
         wary: The last worker died and nothing has succeeded since: what runs now may be what killed it, so each try is
             written before it begins.
         has_warned: The log says already that a request differs from its record.
+        rounds_ahead: How many rounds of a graph were handed over to it: its own count begins anew, the record's goes on.
         handle: The ``Run`` that the caller holds.
         entered_by: Thread and task that entered the run.
         watcher: Who looks on, or None.
@@ -169,6 +176,7 @@ class Session:
     forked_from: str | None = None
     wary: bool = False
     has_warned: bool = False
+    rounds_ahead: int = 0
     handle: Any = None
     entered_by: tuple[int, Any] = (0, None)
     watcher: Watcher | None = None

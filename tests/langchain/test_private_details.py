@@ -11,7 +11,7 @@ from langchain.chat_models import init_chat_model
 from langchain.tools import InjectedState
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessageChunk, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
@@ -379,3 +379,81 @@ def test_a_model_that_is_chosen_when_it_is_asked_queues_what_it_is_told():
     assert len(made.kwargs["tools"]) == 1
     assert private.is_configurable(copy.with_config(tags=["quoted"]))
     assert not private.is_configurable(made)
+
+
+class Wrapping(AgentMiddleware):
+    """Stands around models and tools."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request)
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return handler(request)
+
+
+class WrappingTools(AgentMiddleware):
+    """Stands around tools alone."""
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return handler(request)
+
+
+class WrappingAsync(AgentMiddleware):
+    """Stands around models that are asked asynchronously."""
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[Wrapping()], [Wrapping(), Outer()], [WrappingTools(), Wrapping()], [WrappingAsync(), Wrapping()]],
+)
+def test_the_middlewares_of_an_agent_are_found(given):
+    """Else an agent whose other middlewares must see each turn would be handed over, or none at all."""
+    agent = create_agent(ScriptedModel(script=turns(said())), [], middleware=given)
+
+    found = private.middlewares_around(agent)
+
+    assert {id(each) for each in found} == {id(each) for each in given}
+
+
+def test_an_agent_of_create_agent_is_known_by_what_it_says_of_itself():
+    """Else no agent would be handed over, or graphs of other shapes would be."""
+    agent = create_agent(ScriptedModel(script=turns(said())), [], name="bob")
+    graph = (
+        StateGraph(MessagesState).add_node("model", lambda state: state).add_edge(START, "model").compile()
+    )
+
+    assert private.is_created_agent(agent)
+    assert private.described_by(agent)["lc_agent_name"] == "bob"
+    assert not private.is_created_agent(graph)
+    assert not private.is_created_agent(agent.with_retry())
+
+
+def test_the_state_of_an_agent_is_known_by_its_channels():
+    """Else an agent with a state of its own would be handed over without it."""
+    agent = create_agent(ScriptedModel(script=turns(said())), [])
+
+    assert private.state_of(agent) == {"messages", "jump_to", "structured_response"}
+
+
+def test_the_limit_of_a_graph_is_known_inside_of_its_nodes():
+    """Else a loop that came to its limit would go on when it is handed over."""
+    noted: list[int] = []
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", lambda state: noted.append(private.recursion_limit()))
+    graph.add_edge(START, "model").compile().invoke(QUESTION, {"recursion_limit": 17})
+
+    assert noted == [17]
+
+
+@pytest.mark.parametrize("options", [{}, {"output_version": "v1"}])
+def test_what_langchain_makes_of_an_answer(options):
+    """Else a reply that is handed over would differ from the same reply when it is replayed."""
+    reply = AIMessage("Hello", usage_metadata={"input_tokens": 1, "output_tokens": 1, "total_tokens": 2})
+    model = ScriptedModel(script=lambda messages: reply.model_copy(deep=True), **options)
+
+    invoked, made = model.invoke("?"), private.generated(model).generations[0].message
+
+    assert made.model_dump() == {**invoked.model_dump(), "id": None}

@@ -1,0 +1,371 @@
+"""``resume="handover"`` gives what a replay of the agent's loop gives, without the loop."""
+
+import contextlib
+import dataclasses
+import logging
+from typing import Any
+
+import pytest
+from langchain.agents import AgentState, create_agent
+from langchain.agents.middleware import ModelRetryMiddleware, ToolRetryMiddleware
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphRecursionError
+from pydantic import BaseModel
+
+from gnl_langchain import JournalMiddleware, astream_durable, run_durable, stream_durable
+from gnl_middleware import Journal, RunInputMismatchError
+from tests.langchain.handing_over import Ended, World, agent_in, attempt, copied, points_of
+from tests.langchain.scripted import QUESTION, ScriptedModel, calling, said, turns
+
+POINTS = 14
+LAST = POINTS - 1
+
+
+class Streaming(ScriptedModel):
+    """A model that streams whenever it is asked."""
+
+    streaming: bool = True
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory):
+    """Every point of a run that is never killed."""
+    found = points_of(tmp_path_factory.mktemp("whole"))
+    assert len(found) == POINTS
+    return found
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Where the journal is."""
+    return tmp_path / "runs.db"
+
+
+def killed(path, points, place, **options: Any) -> World:
+    """A journal whose first attempt died at this point (None: at none), and the world as it was left."""
+    world = World([*points, None][place], recovers=options.pop("recovers", True))
+    attempt(path, world, resume="replay", **options)
+    return World(None, [], world.effects, world.recovers)
+
+
+def both(path, world, **options: Any) -> list[Ended]:
+    """The next attempt in both ways, each on a copy of the journal and of the world."""
+    return [
+        attempt(
+            copied(path, f"{resume}.db"),
+            World(world.kill_at, [], list(world.effects), world.recovers),
+            resume=resume,
+            **options,
+        )
+        for resume in ("replay", "handover")
+    ]
+
+
+def without_marks(ended: Ended) -> Ended:
+    """Without the marks of turns that a changed prompt asked otherwise: of turns that were handed over nobody asks."""
+    steps = [{**step, "drifted": None, "setups": None} for step in ended.steps]
+    return dataclasses.replace(ended, steps=steps)
+
+
+class Counting(BaseCallbackHandler):
+    """Counts how often an agent calls its model."""
+
+    def __init__(self) -> None:
+        self.models = 0
+
+    def on_chat_model_start(self, *given: Any, **options: Any) -> None:
+        """One more."""
+        self.models += 1
+
+
+class TestAsAReplay:
+    @pytest.mark.parametrize("asynchronous", [False, True])
+    @pytest.mark.parametrize("place", range(POINTS + 1))
+    def test_after_a_crash_at_any_point(self, path, points, place, asynchronous):
+        """Wherever an attempt died, the answer, messages, effects, requests, counts and record are those of a replay."""
+        world = killed(path, points, place)
+
+        replayed, handed = both(path, world, asynchronous=asynchronous)
+
+        assert handed == replayed
+
+    @pytest.mark.parametrize("place", range(1, LAST - 1))
+    def test_where_nothing_can_settle_an_interrupted_effect(self, path, points, place):
+        """An effect that may have happened blocks the run as it does in a replay, with the same error."""
+        world = killed(path, points, place, recovers=False)
+
+        replayed, handed = both(path, world)
+
+        assert handed == replayed
+
+    @pytest.mark.parametrize("first", [2, 6])
+    @pytest.mark.parametrize("second", range(7, POINTS))
+    def test_after_two_crashes(self, path, points, first, second):
+        """A run that is handed over twice ends as one that is replayed twice."""
+        ended: list[Any] = []
+        for resume in ("replay", "handover"):
+            lineage = path.with_name(f"{resume}.db")
+            world = killed(lineage, points, first)
+            world.kill_at = points[second]
+            again = attempt(lineage, world, resume=resume)
+            last = attempt(lineage, World(None, [], world.effects), resume=resume)
+            ended.append((again, last))
+
+        assert ended[1] == ended[0]
+
+    def test_most_of_the_loop_is_left_out(self, path, points):
+        """The model is called for the first turn and for the last recorded one; the turns between are handed over."""
+        killed(path, points, LAST)
+        counting = Counting()
+
+        attempt(path, World(), resume="handover", config={"callbacks": [counting]})
+
+        assert counting.models == 3
+
+    def test_a_finished_run_runs_nothing(self, path, points):
+        """The whole conversation comes back, and nothing is asked or done."""
+        killed(path, points, POINTS)
+
+        replayed, handed = both(path, World(), offline=True)
+
+        assert handed == replayed
+        assert (handed.asked, handed.effects) == ([], [])
+
+    @pytest.mark.parametrize("options", [{"name": "bob"}, {"model_type": Streaming}])
+    @pytest.mark.parametrize("place", [LAST, POINTS])
+    def test_replies_are_as_langchain_makes_them(self, path, points, place, options):
+        """The name that an agent gives itself, and what becomes of a streamed reply, are the same."""
+        world = killed(path, points, place, **options)
+
+        replayed, handed = both(path, world, **options)
+
+        assert handed == replayed
+
+
+class TestDrift:
+    @pytest.mark.parametrize("place", [6, LAST, POINTS])
+    def test_a_changed_prompt(self, path, points, place):
+        """What the model is told now is told it; the record is served as to a replay."""
+        world = killed(path, points, place, system_prompt="It is Monday.")
+
+        replayed, handed = both(path, world, system_prompt="It is Tuesday.")
+
+        assert without_marks(handed) == without_marks(replayed)
+        assert [messages[0][1]["content"] for messages in handed.asked] == ["It is Tuesday."] * len(
+            handed.asked
+        )
+
+    def test_a_prompt_that_is_another_in_each_attempt(self, path, points):
+        """A record of several attempts, each with its own prompt, is one conversation all the same."""
+        world = killed(path, points, 6, system_prompt="It is Monday.")
+        world.kill_at = points[LAST]
+        attempt(path, world, resume="replay", system_prompt="It is Tuesday.")
+        counting = Counting()
+
+        replayed, handed = both(path, World(None, [], world.effects), system_prompt="It is Wednesday.")
+        attempt(
+            copied(path, "counted.db"),
+            World(None, [], world.effects),
+            resume="handover",
+            system_prompt="It is Wednesday.",
+            config={"callbacks": [counting]},
+        )
+
+        assert without_marks(handed) == without_marks(replayed)
+        assert counting.models == 3
+
+    @pytest.mark.parametrize("options", [{"system_prompt": "Be brief."}, {"name": "other"}])
+    def test_a_prompt_that_was_not_there_before(self, path, points, options):
+        """What no longer fits the record is told as in a replay, or let pass as there."""
+        world = killed(path, points, LAST)
+
+        replayed, handed = both(path, world, **options)
+
+        assert without_marks(handed) == without_marks(replayed)
+
+    def test_a_changed_prompt_stops_before_anything_happens(self, path, points):
+        """With ``on_change="stop"`` the difference is raised for the first turn, and nothing is asked or done."""
+        world = killed(path, points, LAST, system_prompt="Be kind.")
+
+        replayed, handed = both(path, world, system_prompt="Be brief.", on_change="stop")
+
+        assert handed == replayed
+        assert handed.result.startswith("DivergenceError")
+        assert (handed.asked, handed.effects) == ([], sorted(world.effects))
+
+    def test_a_change_that_was_accepted_before_stops_later(self, path, points):
+        """Turns that were asked with another prompt are compared one by one where changes stop the run."""
+        world = killed(path, points, 6, system_prompt="Be kind.")
+        world.kill_at = points[LAST]
+        attempt(path, world, resume="handover", system_prompt="Be brief.")
+
+        replayed, handed = both(
+            path, World(None, [], world.effects), system_prompt="Be kind.", on_change="stop"
+        )
+
+        assert handed.result == replayed.result
+        assert handed.result.startswith("DivergenceError")
+
+    def test_another_input(self, path, points):
+        """Another input is refused as ever."""
+        killed(path, points, LAST)
+        _, agent = agent_in(World())
+
+        with Journal(path) as journal, pytest.raises(RunInputMismatchError):
+            run_durable(
+                agent, {"messages": [("user", "?")]}, run_id="order-7", journal=journal, resume="handover"
+            )
+
+
+class TestWhatOnlyTheLoopCanTell:
+    def test_a_structured_reply(self, path):
+        """Calls by which a model gives a structured reply are the agent's own, and left to it."""
+
+        class Verdict(BaseModel):
+            """The reply."""
+
+            fine: bool
+
+        replies = (
+            calling("look", at="7"),
+            calling("Verdict", fine="perhaps"),
+            calling("look", at="8"),
+            calling("Verdict", fine=True),
+        )
+
+        def ended(resume: str) -> Any:
+            def look(at: str) -> str:
+                """Look."""
+                return f"{at} is fine"
+
+            model = ScriptedModel(script=turns(*(reply.model_copy(deep=True) for reply in replies)))
+            labels = JournalMiddleware(safe=["look"], default_policy=None)
+            agent = create_agent(model, [look], middleware=[labels], response_format=ToolStrategy(Verdict))
+            state = run_durable(agent, QUESTION, run_id="order-7", journal=path, resume=resume)
+            return (
+                state["structured_response"],
+                [message.content for message in state["messages"]],
+                model.asked,
+            )
+
+        first = ended("replay")
+        replayed, handed = ended("replay"), ended("handover")
+
+        assert handed == replayed
+        assert handed[:2] == first[:2]
+
+    def test_a_loop_that_came_to_its_limit(self, path):
+        """It fails again, as it does in a replay; with a higher limit it goes on."""
+
+        def ended(resume: str, limit: int) -> Any:
+            def look(at: str) -> str:
+                """Look."""
+                return f"{at} is fine"
+
+            model = ScriptedModel(script=turns(*(calling("look", at=str(n)) for n in range(6)), said()))
+            agent = create_agent(model, [look], middleware=[JournalMiddleware(safe=["look"])])
+            options: Any = {"resume": resume, "config": {"recursion_limit": limit}}
+            try:
+                return len(
+                    run_durable(agent, QUESTION, run_id="order-7", journal=path, **options)["messages"]
+                )
+            except GraphRecursionError:
+                return "limit"
+
+        assert [ended("replay", 8), ended("handover", 8), ended("replay", 8)] == ["limit"] * 3
+        assert ended("handover", 50) == 14
+
+
+class Stateful(AgentState):
+    """A state of one's own."""
+
+    customer: str
+
+
+OTHERS = {
+    "another middleware around the model": {"more": [ModelRetryMiddleware()]},
+    "another middleware around the tools": {"more": [ToolRetryMiddleware()]},
+    "a state of one's own": {"state_schema": Stateful},
+    "a checkpointer": {"checkpointer": InMemorySaver()},
+    "a stop before its tools": {"interrupt_before": ["tools"], "checkpointer": InMemorySaver()},
+}
+
+
+class TestWhereItIsNotUsed:
+    def refunded(self, path, resume="handover", more=(), given=QUESTION, options=None, **of_agent):
+        def look(at: str) -> str:
+            """Look."""
+            return f"{at} is fine"
+
+        model = ScriptedModel(script=turns(*(calling("look", at=str(n)) for n in range(3)), said()))
+        agent = create_agent(model, [look], middleware=[*more, JournalMiddleware(safe=["look"])], **of_agent)
+        config = {"configurable": {"thread_id": "1"}}
+        options = {"resume": resume, "config": config, **(options or {})}
+        return run_durable(agent, given, run_id="order-7", journal=path, **options), model.asked
+
+    @pytest.mark.parametrize("options", OTHERS.values(), ids=OTHERS)
+    def test_the_loop_of_other_agents_is_replayed(self, path, options, caplog):
+        """Whatever has to see each turn sees it, and the log says why it takes longer."""
+        with caplog.at_level(logging.WARNING):
+            self.refunded(path, **options)
+
+        assert "the agent's loop is replayed" in caplog.text
+
+    @pytest.mark.parametrize("options", [{"lock": False}, {"stream_mode": "updates"}])
+    def test_what_other_workers_or_the_caller_see_is_left_alone(self, path, options, caplog):
+        """Beside other workers, and where the caller is shown each turn, the loop is replayed."""
+        self.refunded(path, resume="replay", options=options)
+        with caplog.at_level(logging.WARNING):
+            self.refunded(path, options=options)
+
+        assert "the agent's loop is replayed" in caplog.text
+
+    def test_an_agent_inside_of_something_else(self, path, caplog):
+        """A chain around an agent is no agent of ``create_agent``."""
+        _, agent = agent_in(World())
+        with caplog.at_level(logging.WARNING):
+            run_durable(
+                RunnableLambda(agent.invoke), QUESTION, run_id="order-7", journal=path, resume="handover"
+            )
+
+        assert "no agent of create_agent" in caplog.text
+
+    def test_one_middleware_that_journals_is_not_told_of(self, path, caplog):
+        """The agent that it is made for is handed over without a word."""
+        with caplog.at_level(logging.WARNING):
+            self.refunded(path)
+
+        assert caplog.text == ""
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [({"resume": "handover", "replay": "strict"}, "strict"), ({"resume": "hand-over"}, "choose of")],
+    )
+    def test_options_that_contradict_each_other(self, path, options, told):
+        """A strict replay compares every turn: that and a hand-over are refused before the run is opened."""
+        _, agent = agent_in(World())
+
+        with pytest.raises(ValueError, match=told):
+            run_durable(agent, QUESTION, run_id="order-7", journal=path, **options)
+
+        assert not path.exists()
+
+    async def test_streams(self, path):
+        """A stream tells of every turn, so none is left out."""
+        _, agent = agent_in(World())
+
+        with (
+            pytest.raises(ValueError, match="a stream tells"),
+            contextlib.closing(
+                stream_durable(agent, QUESTION, run_id="order-7", journal=path, resume="handover")
+            ) as chunks,
+        ):
+            next(chunks)
+        with pytest.raises(ValueError, match="a stream tells"):
+            async for _ in astream_durable(
+                agent, QUESTION, run_id="order-7", journal=path, resume="handover"
+            ):
+                pass
