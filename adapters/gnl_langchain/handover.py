@@ -140,7 +140,7 @@ class Handover:
         tool = self._tools.get(call.name)
         # A tool that ends the loop, and a structured reply, which the agent takes for a call of a tool that it has not.
         ends = getattr(tool, "return_direct", False) or (tool is None and self.request.response_format)
-        if ends or self.labels.find(call.name, tool) is None:
+        if ends or call.failed or self.labels.find(call.name, tool) is None:
             return None
         result = call.value
         if call.raw:

@@ -9,9 +9,10 @@ from typing import Any, cast
 from agents import Agent, ModelProvider, MultiProvider, RunConfig, RunResultStreaming, RunState
 
 from gnl_middleware import Journal, UnjournaledCallError
-from gnl_middleware.adapter import Session
+from gnl_middleware.adapter import Session, wants_handover
 
 from .errors import passing
+from .handover import Handover
 from .hooks import GuardHooks
 from .private import agents_in, not_begun, replies_in
 from .requests import items_of
@@ -34,11 +35,16 @@ class Given:
     Raises:
         UnlabelledToolError: A tool has no label.
         UnjournaledCallError: Something that cannot be journalled was given.
+        ValueError: A strict replay was asked to hand over.
     """
 
     def __init__(self, wrapping: Wrapping, agent: Agent[Any], given: Any, options: Mapping[str, Any]) -> None:
         self.of_run = {name: option for name, option in options.items() if name in _OF_RUN}
-        self._of_sdk = {name: option for name, option in options.items() if name not in _OF_RUN}
+        self._of_sdk = {
+            name: option for name, option in options.items() if name not in _OF_RUN and name != "resume"
+        }
+        self._handover = wants_handover(options.get("resume", "replay"), options.get("replay"))
+        self._given = given
         self._wrapping = wrapping
         self.agent = _begun_with(given) or wrapping.agent(agent)
         # Going on from an approval is the same job, not another input.
@@ -59,6 +65,23 @@ class Given:
             "session": self._session,
             "hooks": GuardHooks(self._of_sdk.get("hooks"), is_journaled_tool),
         }
+
+    def begun(self, session: Session, run_id: str | None) -> Any:
+        """The input for the SDK; or, where that was asked for and makes no difference, a state with all that is over."""
+        if not self._handover:
+            return self._given
+        return Handover(self.agent, self._given, self._of_sdk, self._config).begin(session, run_id)
+
+    def refuse_handover(self) -> None:
+        """Refuse to hand over what a stream has to tell.
+
+        Raises:
+            ValueError: It was asked for.
+        """
+        if self._handover:
+            raise ValueError(
+                'resume="handover" is for run and run_sync: a stream tells of the turns that are over, too'
+            )
 
     def not_begun(self, given: Any) -> RunResultStreaming:
         """What a streamed run shows while it waits for another worker."""

@@ -8,33 +8,44 @@ import inspect
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast, get_args
+from uuid import uuid4
 
 from agents import (
     Agent,
     FunctionTool,
     Handoff,
+    ItemHelpers,
     Model,
+    ModelResponse,
     RunContextWrapper,
     RunResultStreaming,
     RunState,
     Session,
     ToolTimeoutError,
 )
+from agents._tool_identity import get_function_tool_lookup_key_for_tool
 from agents.agent_tool_state import (
     drop_agent_tool_run_result,
     get_agent_tool_resume_state,
     get_agent_tool_state_scope,
     peek_agent_tool_run_result,
+    set_agent_tool_state_scope,
 )
+from agents.items import RunItem, ToolCallOutputItem
 from agents.memory.session import (
     _session_accepts_wrapper,  # pyright: ignore[reportPrivateUsage]
     is_openai_responses_compaction_aware_session,
 )
+from agents.run import DEFAULT_MAX_TURNS
+from agents.run_internal.run_steps import NextStepRunAgain, ToolRunFunction
+from agents.run_internal.turn_preparation import get_output_schema
+from agents.run_internal.turn_resolution import process_model_response
 from agents.tool import (
     _DEFAULT_FAILURE_HANDLED_ATTR,  # pyright: ignore[reportPrivateUsage]
     _SYNC_FUNCTION_TOOL_MARKER,  # pyright: ignore[reportPrivateUsage]
     _FailureHandlingFunctionToolInvoker,  # pyright: ignore[reportPrivateUsage]
     default_tool_timeout_error_message,
+    get_function_tool_origin,
     invoke_function_tool,
     maybe_invoke_function_tool_failure_error_function,
     set_function_tool_failure_error_function,
@@ -222,6 +233,95 @@ def not_begun(agent: Agent[Any], given: Any, context: Any, max_turns: int | None
         _current_agent_output_schema=None,
         trace=None,
     )
+
+
+class Begun:
+    """A run of the SDK that has come some turns far.
+
+    Args:
+        agent: The agent.
+        given: Its input.
+        options: Those of ``Runner.run``.
+    """
+
+    def __init__(self, agent: Agent[Any], given: Any, options: Mapping[str, Any]) -> None:
+        self._agent, self._given, self._schema = agent, given, get_output_schema(agent)
+        context: Any = options.get("context")
+        own = isinstance(context, RunContextWrapper)
+        self._context = cast("RunContextWrapper[Any]", context) if own else RunContextWrapper[Any](context)
+        self.max_turns: int | None = options.get("max_turns", DEFAULT_MAX_TURNS)
+        self._items: list[RunItem] = []
+        self._responses: list[ModelResponse] = []
+        self._called: list[ToolRunFunction] = []
+
+    @property
+    def turns(self) -> int:
+        """How many turns are over."""
+        return len(self._responses)
+
+    def items_of(self, response: ModelResponse) -> tuple[list[RunItem], list[ToolRunFunction]]:
+        """The items that a reply brings, and the calls of functions that it asks for.
+
+        Raises:
+            ModelBehaviorError: It asks for a tool that the agent does not have.
+        """
+        found = process_model_response(
+            agent=self._agent,
+            all_tools=self._agent.tools,
+            response=response,
+            output_schema=self._schema,
+            handoffs=[],
+        )
+        return found.new_items, found.functions
+
+    def result(self, called: ToolRunFunction, result: Any) -> RunItem:
+        """The item that the result of a function's call becomes.
+
+        Raises:
+            UserError: The result is not of the type that the tool declares.
+        """
+        tool = called.function_tool
+        raw = ItemHelpers.tool_call_output_item(
+            called.tool_call,
+            result,
+            output_json_schema=tool.output_json_schema,
+            output_type_adapter=output_type_of(tool),
+        )
+        origin = get_function_tool_origin(tool)
+        return ToolCallOutputItem(output=result, raw_item=raw, agent=self._agent, tool_origin=origin)
+
+    def add(self, response: ModelResponse, items: list[RunItem], called: list[ToolRunFunction]) -> None:
+        """One more turn is over: this reply, and the items that it has brought with the results of its calls."""
+        self._responses.append(response)
+        self._items += items
+        self._called += called
+
+    def state(self) -> RunState[Any, Any]:
+        """The state from which the SDK goes on."""
+        context: Any = self._context
+        for response in self._responses:
+            context.usage.add(response.usage)
+        # The SDK refuses a call id that a model uses again for another call.
+        for each in self._called:
+            key = get_function_tool_lookup_key_for_tool(each.function_tool)
+            context._mark_tool_invocation_executed(each.tool_call, tool_lookup_key=key)
+        for item in self._items:
+            if isinstance(item, ToolCallOutputItem):
+                context._mark_tool_call_completed(item.raw_item)
+        set_agent_tool_state_scope(context, uuid4().hex)
+        state: Any = RunState(
+            context=context,
+            original_input=self._given,
+            starting_agent=self._agent,
+            max_turns=self.max_turns,
+        )
+        state._generated_items, state._session_items = list(self._items), list(self._items)
+        state._model_responses, state._current_turn = list(self._responses), self.turns
+        state._current_step = NextStepRunAgain()
+        # By it the SDK knows that it need not force the model to call a tool once more.
+        used = [each.function_tool.qualified_name for each in self._called]
+        state.set_tool_use_tracker_snapshot({self._agent.name: used})
+        return state
 
 
 async def clean_up(model: Model, owner: object) -> None:

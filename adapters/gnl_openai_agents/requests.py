@@ -105,6 +105,19 @@ def items_of(given: str | Sequence[Any]) -> list[dict[str, Any]]:
     return [plain(item) for item in given]
 
 
+def as_messages(items: Iterable[Any]) -> tuple[tuple[Any, ...], tuple[Message, ...]]:
+    """Items of a history as normalised messages, and as identity sees them."""
+    found = list(_messages(items_of(list(items))))
+    return tuple(told for told, _ in found), tuple(part for _, part in found)
+
+
+def first_request(instructions: Any, given: str | Sequence[Any]) -> Request:
+    """What a model is asked at first, by an agent with these instructions; its setup is left out."""
+    begun = [] if instructions is None else [_message("system", instructions)]
+    parts = [part for _, part in (*begun, *_messages(items_of(given)))]
+    return Request(messages=tuple(parts), setup="")
+
+
 def as_reply(items: Iterable[Any]) -> Message:
     """A reply as it will stand in later requests."""
     return _assistant(items_of(list(items)))[1]

@@ -91,10 +91,13 @@ class DurableRunner:
             starting_agent: The agent.
             input: A text, items, or a state; another input under the same run id is refused.
             run_id: Names the job: an order, a queue message. None: the run that is open around the call.
-            **options: Those of ``Runner.run`` and of ``Journal.run``.
+            **options: Those of ``Runner.run`` and of ``Journal.run``; and ``resume``: how a long run goes on. ``replay`` runs
+                the agent's loop through the record, ``handover`` gives it the turns that are over, where that makes no
+                difference.
 
         Raises:
             UnlabelledToolError: A tool has no label.
+            ValueError: ``resume="handover"`` with ``replay="strict"``, which compares every turn.
             NoActiveRunError: There is no run id, and no run is open around the call.
             GnlError: See ``Journal.run`` and the calls inside.
 
@@ -105,7 +108,9 @@ class DurableRunner:
         async with self._opened(run_id, given) as session:
             try:
                 with leg_entered(given.leg):
-                    result = await Runner.run(given.agent, input, **given.for_sdk(session))
+                    for_sdk = given.for_sdk(session)
+                    begun = given.begun(session, run_id)
+                    result = await Runner.run(given.agent, begun, **for_sdk)
             finally:
                 await given.close()
             session.paused = bool(result.interruptions)
@@ -128,7 +133,9 @@ class DurableRunner:
         with self._opened_sync(run_id, given) as session:
             try:
                 with leg_entered(given.leg):
-                    result = Runner.run_sync(given.agent, input, **given.for_sdk(session))
+                    for_sdk = given.for_sdk(session)
+                    begun = given.begun(session, run_id)
+                    result = Runner.run_sync(given.agent, begun, **for_sdk)
             finally:
                 given.close_sync()
             session.paused = bool(result.interruptions)
@@ -153,6 +160,7 @@ class DurableRunner:
             >>> async for event in streamed.stream_events(): ...     # doctest: +SKIP
         """
         given = Given(self._wrapping, starting_agent, input, options)
+        given.refuse_handover()
         if run_id is None:
             return self._streamed(given, input, session_around())
         context = copy_context()

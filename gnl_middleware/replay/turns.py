@@ -25,7 +25,8 @@ class Turn:
 
     Attributes:
         reply: What a model was asked, and replied.
-        calls: The calls that the reply asks for, in order, all with a recorded result; empty where one has none.
+        calls: The calls that the reply asks for, in order, each with a recorded result or a failure that the agent has gone on
+            from; empty where one has neither.
     """
 
     reply: StoredStep
@@ -59,8 +60,12 @@ def _has_reply(step: StoredStep) -> bool:
 def _results(record: Record, reply: StoredStep) -> tuple[StoredStep, ...]:
     called = {step.position: step for key in record.calls_of[reply.key] if (step := record.steps[key])}
     calls = [called.get(position) for position in range(len(reply.calls))]
-    done = [step for step in calls if step is not None and step.status == "done" and step.value is not None]
-    return tuple(done) if len(done) == len(calls) else ()
+    over = [step for step in calls if step is not None and _is_over(record, step)]
+    return tuple(over) if len(over) == len(calls) else ()
+
+
+def _is_over(record: Record, step: StoredStep) -> bool:
+    return (step.status == "done" and step.value is not None) or record.is_handled(step)
 
 
 class Proof:

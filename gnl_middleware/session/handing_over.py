@@ -8,12 +8,14 @@ are still to be made are met as in any replay.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from gnl_middleware.conversation import Request
 from gnl_middleware.errors import JournalCorruptError, UnserializableValueError
-from gnl_middleware.identity import Message
+from gnl_middleware.identity import Message, Request
 from gnl_middleware.model import StoredStep
+from gnl_middleware.replay.payloads import decoded
 from gnl_middleware.replay.turns import Proof, Turn, turns_of
 
 from .context import current_where
@@ -52,12 +54,14 @@ class FinishedCall:
 
     Attributes:
         name: The tool.
-        value: What was recorded of its result, decoded.
+        value: What was recorded of its result, decoded; None where it failed.
+        failed: It failed, and the agent went on from that: what it made of it, the next request tells.
         raw: The value comes from ``recover`` or a person, as the tool would have returned it.
     """
 
     name: str
     value: Any
+    failed: bool
     raw: bool
 
 
@@ -68,10 +72,13 @@ class FinishedTurn:
     Attributes:
         reply: What was recorded of the model's reply, decoded.
         calls: The calls that it asks for, in order; never none.
+        asked_next: Where a call has failed, the messages of the request that followed, as the provider was told them: at least
+            all that are new in it.
     """
 
     reply: Any
     calls: tuple[FinishedCall, ...]
+    asked_next: tuple[Any, ...]
 
 
 class History:
@@ -96,7 +103,8 @@ class History:
         with record.lock:
             # Beside other workers nothing is certain to be over.
             self._turns: list[Turn] = turns_of(record, scope) if session.locked else []
-        self._proof = Proof(record, self._turns, exactly=session.options.strictness.on_change == "stop")
+        self._exactly = session.options.strictness.on_change == "stop"
+        self._proof = Proof(record, self._turns, exactly=self._exactly)
 
     @property
     def round(self) -> int:
@@ -107,6 +115,28 @@ class History:
     def next_reply(self) -> StoredStep | None:
         """The reply that the framework asks for after what was proven; None where nothing is recorded."""
         return self._turns[self._proven].reply if self._turns else None
+
+    @property
+    def length(self) -> int:
+        """How many replies are recorded."""
+        return len(self._turns)
+
+    def began_with(self, request: Request) -> bool:
+        """Whether what the framework would ask first gets the first reply; its setup is compared where it asks in fact.
+
+        Args:
+            request: What it would ask.
+
+        Example:
+            >>> history.began_with(request)     # doctest: +SKIP
+            True
+        """
+        if not self._turns:
+            return False
+        first, record = self._turns[0].reply, self._session.record
+        with record.lock:
+            shaped = not self._exactly and first.shape == request.shape(record.our_replies(first.scope))
+        return shaped or first.fingerprint == request.fingerprint
 
     @property
     def has_begun(self) -> bool:
@@ -120,9 +150,9 @@ class History:
             >>> next(history.turns()).calls[0].name     # doctest: +SKIP
             'lookup'
         """
-        for turn in self._turns[:-1]:
+        for turn, following in pairwise(self._turns):
             try:
-                finished = _finished(self._session, turn)
+                finished = _finished(self._session, turn, following.reply)
             except (JournalCorruptError, UnserializableValueError):
                 return  # the replay comes to it, and says what is wrong
             if not finished.calls:
@@ -167,9 +197,14 @@ class History:
                 session.watcher.step_read_back(step)
 
 
-def _finished(session: Session, turn: Turn) -> FinishedTurn:
-    calls = (
-        FinishedCall(step.name, recorded_value(step, session.policy_of(step).types), step.raw)
-        for step in turn.calls
-    )
-    return FinishedTurn(recorded_value(turn.reply), tuple(calls))
+def _finished(session: Session, turn: Turn, following: StoredStep) -> FinishedTurn:
+    calls = tuple(_finished_call(session, step) for step in turn.calls)
+    # Decoded only where somebody has to look: it holds all that the journal holds of the turn once more.
+    told = decoded(following, following.arguments) if any(call.failed for call in calls) else ()
+    return FinishedTurn(recorded_value(turn.reply), calls, tuple(told))
+
+
+def _finished_call(session: Session, step: StoredStep) -> FinishedCall:
+    failed = step.status == "failed"
+    value = None if failed else recorded_value(step, session.policy_of(step).types)
+    return FinishedCall(step.name, value, failed, step.raw)

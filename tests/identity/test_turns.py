@@ -82,9 +82,18 @@ class TestTurns:
     @pytest.mark.parametrize("status", ["started", "failed", "withdrawn", "paused"])
     def test_a_call_without_a_result(self, status):
         """A reply of which not every call has a result has none to hand over."""
-        steps = [step("a", 1, calls=asking(2)), called("a", 0, 2), called("a", 1, 3, status=status)]
+        steps = [step("a", 1, calls=asking(2)), called("a", 0, 2), called("a", 1, 3, status=status, ended=4)]
 
         assert found(*steps) == [("a", [])]
+
+    def test_a_failure_that_the_agent_went_on_from(self):
+        """A failure that the next request told the model of is a result."""
+        failed = called("a", 0, 2, status="failed", value=None, ended=3)
+
+        assert found(step("a", 1, calls=asking()), failed, step("b", 4, answered=("a/0",))) == [
+            ("a", ["a/0"]),
+            ("b", []),
+        ]
 
     def test_a_result_that_could_not_be_recorded(self):
         """Nor has one whose call was done, and lost its value."""

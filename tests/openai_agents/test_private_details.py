@@ -10,6 +10,7 @@ import pytest
 from agents import (
     Agent,
     Handoff,
+    ModelSettings,
     Runner,
     SQLiteSession,
     ToolOutputText,
@@ -25,7 +26,7 @@ from openai.types.responses import Response, ResponseCompletedEvent, ResponseTex
 
 from gnl_openai_agents import private
 from gnl_openai_agents.models import journaled_model
-from tests.openai_agents.scripted import QUIET, agent, call, said, turns
+from tests.openai_agents.scripted import QUIET, agent, call, model, said, turns
 
 
 def context_of(tool: Any, arguments: str = "{}") -> ToolContext[Any]:
@@ -289,3 +290,32 @@ def test_a_dynamic_subclass_of_an_agent_is_asked_for_its_tools():
     asyncio.run(Runner.run(listening, "go", run_config=QUIET))
 
     assert set(seen) == {"all", "mcp"}
+
+
+def test_a_state_that_is_put_together_is_one_that_the_sdk_has_come_to():
+    """``RunState`` and what the SDK notes of each turn: else a run that is handed over would end otherwise."""
+
+    @function_tool
+    def look(at: str) -> str:
+        return f"{at} is fine"
+
+    def looking() -> Agent[Any]:
+        script = turns(
+            [said("First."), call("look", "call_1", at="a")], [call("look", "call_2", at="b")], [said()]
+        )
+        settings = ModelSettings(tool_choice="required")
+        return Agent(name="A", model=model(script), tools=[look], model_settings=settings)
+
+    whole = asyncio.run(Runner.run(looking(), "go", run_config=QUIET))
+    resumed = looking()
+    begun = private.Begun(resumed, "go", {})
+    items, called = begun.items_of(whole.raw_responses[0])
+    begun.add(whole.raw_responses[0], [*items, begun.result(called[0], "a is fine")], called)
+    went_on = asyncio.run(Runner.run(resumed, begun.state(), run_config=QUIET))
+
+    assert len(resumed.model.calls) == 2
+    assert [each.model_settings.tool_choice for each in resumed.model.calls] == [None, None]
+    assert went_on.to_input_list() == whole.to_input_list()
+    assert went_on.context_wrapper.usage == whole.context_wrapper.usage
+    states = [each.to_state().to_json() for each in (went_on, whole)]
+    assert {**states[0], "trace": None} == {**states[1], "trace": None}
