@@ -138,7 +138,7 @@ def attempt(path: Path, world: World, *, resume: str, asynchronous: bool = False
     """One attempt on the journal at this path; options of ``create_agent`` are for the agent, the rest for the run."""
     of_agent = {name: options.pop(name) for name in _OF_THE_AGENT if name in options}
     model, agent = agent_in(world, **of_agent)
-    with Journal(path) as journal:
+    with Journal(path, redact=options.pop("redact", None)) as journal:
         given: Any = {"run_id": "order-7", "journal": journal, "resume": resume, **options}
         try:
             if asynchronous:

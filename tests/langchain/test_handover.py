@@ -1,24 +1,23 @@
 """``resume="handover"`` gives what a replay of the agent's loop gives, without the loop."""
 
-import contextlib
 import dataclasses
-import logging
+import json
 from typing import Any
 
 import pytest
-from langchain.agents import AgentState, create_agent
-from langchain.agents.middleware import ModelRetryMiddleware, ToolRetryMiddleware
+from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.runnables import RunnableLambda
-from langgraph.checkpoint.memory import InMemorySaver
+from langchain_openai import ChatOpenAI
 from langgraph.errors import GraphRecursionError
 from pydantic import BaseModel
 
-from gnl_langchain import JournalMiddleware, astream_durable, run_durable, stream_durable
+from gnl_langchain import JournalMiddleware, run_durable
 from gnl_middleware import Journal, RunInputMismatchError
-from tests.langchain.handing_over import Ended, World, agent_in, attempt, copied, points_of
+from tests.langchain.handing_over import Ended, World, agent_in, attempt, copied, plain, points_of
 from tests.langchain.scripted import QUESTION, ScriptedModel, calling, said, turns
+from tests.servers.scripted_formats import response, response_events
+from tests.servers.scripted_openai import Reply, ScriptedOpenAI, ToolCall
 
 POINTS = 14
 LAST = POINTS - 1
@@ -82,13 +81,21 @@ class Counting(BaseCallbackHandler):
 
 
 class TestAsAReplay:
-    @pytest.mark.parametrize("asynchronous", [False, True])
     @pytest.mark.parametrize("place", range(POINTS + 1))
-    def test_after_a_crash_at_any_point(self, path, points, place, asynchronous):
+    def test_after_a_crash_at_any_point(self, path, points, place):
         """Wherever an attempt died, the answer, messages, effects, requests, counts and record are those of a replay."""
         world = killed(path, points, place)
 
-        replayed, handed = both(path, world, asynchronous=asynchronous)
+        replayed, handed = both(path, world)
+
+        assert handed == replayed
+
+    @pytest.mark.parametrize("place", range(4, POINTS + 1, 3))
+    def test_on_an_event_loop(self, path, points, place):
+        """The same with ``arun_durable``."""
+        world = killed(path, points, place)
+
+        replayed, handed = both(path, world, asynchronous=True)
 
         assert handed == replayed
 
@@ -110,7 +117,7 @@ class TestAsAReplay:
         for resume in ("replay", "handover"):
             lineage = copied(path, f"{resume}.db")
             again = attempt(lineage, World(second, [], list(world.effects)), resume=resume)
-            ended += [(again, attempt(lineage, World(None, [], again.effects), resume=resume))]
+            ended += [(again, attempt(lineage, World(None, [], list(again.effects)), resume=resume))]
 
         assert ended[1] == ended[0]
 
@@ -141,6 +148,50 @@ class TestAsAReplay:
         replayed, handed = both(path, world, **options)
 
         assert handed == replayed
+
+    @pytest.mark.parametrize(
+        "options", [{}, {"streaming": True}, {"output_version": "v1"}, {"use_responses_api": True}]
+    )
+    def test_a_real_client(self, path, options):
+        """What OpenAI's client makes of its server's answers is handed over as it was given."""
+
+        def script(request: dict[str, Any]) -> Reply:
+            told = json.dumps(request)
+            for n in range(4):
+                if f"call_{n}" not in told:
+                    return Reply(f"I look, {n}.", (ToolCall(f"call_{n}", "look", {"at": str(n)}),))
+            return Reply("All is fine.")
+
+        def look(at: str) -> str:
+            """Look."""
+            return f"{at} is fine"
+
+        formats = {"/v1/responses": (response, response_events)}
+        with ScriptedOpenAI(script, formats=formats) as server:
+            model = ChatOpenAI(
+                model="gpt-4o-mini", base_url=server.base_url, api_key="test", max_retries=0, **options
+            )
+            agent = create_agent(model, [look], middleware=[JournalMiddleware(safe=["look"])])
+            ended = [
+                run_durable(agent, QUESTION, run_id="order-7", journal=path, resume=resume)["messages"]
+                for resume in ("replay", "replay", "handover")
+            ]
+
+        first, replayed, handed = ([plain(message) for message in messages] for messages in ended)
+        assert handed == replayed == first
+        assert len(server.requests) == 5
+
+    @pytest.mark.parametrize("place", [6, LAST, POINTS])
+    def test_a_journal_that_redacts(self, path, points, place):
+        """What was taken out of the record is no part of what is handed over."""
+        redact = {"redact": lambda text: text.replace("order", "*****")}
+        world = killed(path, points, place, system_prompt="Mind the order.", **redact)
+        world.kill_at = "model 4#0"
+        attempt(path, world, resume="handover", system_prompt="Mind each order.", **redact)
+
+        replayed, handed = both(path, World(None, [], world.effects), system_prompt="Mind it.", **redact)
+
+        assert without_marks(handed) == without_marks(replayed)
 
 
 class TestDrift:
@@ -275,95 +326,3 @@ class TestWhatOnlyTheLoopCanTell:
 
         assert [ended("replay", 8), ended("handover", 8), ended("replay", 8)] == ["limit"] * 3
         assert ended("handover", 50) == 14
-
-
-class Stateful(AgentState):
-    """A state of one's own."""
-
-    customer: str
-
-
-OTHERS = {
-    "another middleware around the model": {"more": [ModelRetryMiddleware()]},
-    "another middleware around the tools": {"more": [ToolRetryMiddleware()]},
-    "a state of one's own": {"state_schema": Stateful},
-    "a checkpointer": {"checkpointer": InMemorySaver()},
-    "a stop before its tools": {"interrupt_before": ["tools"], "checkpointer": InMemorySaver()},
-}
-
-
-class TestWhereItIsNotUsed:
-    def refunded(self, path, resume="handover", more=(), given=QUESTION, options=None, **of_agent):
-        def look(at: str) -> str:
-            """Look."""
-            return f"{at} is fine"
-
-        model = ScriptedModel(script=turns(*(calling("look", at=str(n)) for n in range(3)), said()))
-        agent = create_agent(model, [look], middleware=[*more, JournalMiddleware(safe=["look"])], **of_agent)
-        config = {"configurable": {"thread_id": "1"}}
-        options = {"resume": resume, "config": config, **(options or {})}
-        return run_durable(agent, given, run_id="order-7", journal=path, **options), model.asked
-
-    @pytest.mark.parametrize("options", OTHERS.values(), ids=OTHERS)
-    def test_the_loop_of_other_agents_is_replayed(self, path, options, caplog):
-        """Whatever has to see each turn sees it, and the log says why it takes longer."""
-        with caplog.at_level(logging.WARNING):
-            self.refunded(path, **options)
-
-        assert "the agent's loop is replayed" in caplog.text
-
-    @pytest.mark.parametrize("options", [{"lock": False}, {"stream_mode": "updates"}])
-    def test_what_other_workers_or_the_caller_see_is_left_alone(self, path, options, caplog):
-        """Beside other workers, and where the caller is shown each turn, the loop is replayed."""
-        self.refunded(path, resume="replay", options=options)
-        with caplog.at_level(logging.WARNING):
-            self.refunded(path, options=options)
-
-        assert "the agent's loop is replayed" in caplog.text
-
-    def test_an_agent_inside_of_something_else(self, path, caplog):
-        """A chain around an agent is no agent of ``create_agent``."""
-        _, agent = agent_in(World())
-        with caplog.at_level(logging.WARNING):
-            run_durable(
-                RunnableLambda(agent.invoke), QUESTION, run_id="order-7", journal=path, resume="handover"
-            )
-
-        assert "no agent of create_agent" in caplog.text
-
-    def test_one_middleware_that_journals_is_not_told_of(self, path, caplog):
-        """The agent that it is made for is handed over without a word."""
-        with caplog.at_level(logging.WARNING):
-            self.refunded(path)
-
-        assert caplog.text == ""
-
-    @pytest.mark.parametrize(
-        ("options", "told"),
-        [({"resume": "handover", "replay": "strict"}, "strict"), ({"resume": "hand-over"}, "choose of")],
-    )
-    def test_options_that_contradict_each_other(self, path, options, told):
-        """A strict replay compares every turn: that and a hand-over are refused before the run is opened."""
-        _, agent = agent_in(World())
-
-        with pytest.raises(ValueError, match=told):
-            run_durable(agent, QUESTION, run_id="order-7", journal=path, **options)
-
-        assert not path.exists()
-
-    async def test_streams(self, path):
-        """A stream tells of every turn, so none is left out."""
-        _, agent = agent_in(World())
-
-        with (
-            pytest.raises(ValueError, match="a stream tells"),
-            contextlib.closing(
-                stream_durable(agent, QUESTION, run_id="order-7", journal=path, resume="handover")
-            ) as chunks,
-        ):
-            next(chunks)
-        with pytest.raises(ValueError, match="a stream tells"):
-            async for _ in astream_durable(
-                agent, QUESTION, run_id="order-7", journal=path, resume="handover"
-            ):
-                pass

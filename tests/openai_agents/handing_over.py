@@ -124,7 +124,7 @@ def attempt(path: Path, world: World, *, resume: str, synchronous: bool = False,
     of_agent = {name: options.pop(name) for name in _OF_THE_AGENT if name in options}
     model, agent = agent_in(world, **of_agent)
     hook = never(recover=world.find_charge) if world.recovers else never
-    with Journal(path) as journal:
+    with Journal(path, redact=options.pop("redact", None)) as journal:
         runner = DurableRunner(journal, policies={"look": safe, "describe": safe, "charge": hook})
         given: Any = {"run_id": "order-7", "run_config": RunConfig(tracing_disabled=True), **options}
         try:

@@ -98,7 +98,7 @@ class TestAsAReplay:
         for resume in ("replay", "handover"):
             lineage = copied(path, f"{resume}.db")
             again = attempt(lineage, World(second, [], list(world.effects)), resume=resume)
-            ended += [(again, attempt(lineage, World(None, [], again.effects), resume=resume))]
+            ended += [(again, attempt(lineage, World(None, [], list(again.effects)), resume=resume))]
 
         assert ended[1] == ended[0]
 
@@ -118,6 +118,18 @@ class TestAsAReplay:
 
         assert handed == replayed
         assert (handed.asked, handed.effects) == ([], [])
+
+    @pytest.mark.parametrize("place", [5, LAST, POINTS])
+    def test_a_journal_that_redacts(self, path, points, place):
+        """What was taken out of the record is no part of what is handed over."""
+        redact = {"redact": lambda text: text.replace("order", "*****")}
+        world = killed(path, points, place, instructions="Mind the order.", **redact)
+        world.kill_at = "model 4#0"
+        attempt(path, world, resume="handover", instructions="Mind each order.", **redact)
+
+        replayed, handed = both(path, World(None, [], world.effects), instructions="Mind it.", **redact)
+
+        assert without_marks(handed) == without_marks(replayed)
 
     @pytest.mark.parametrize("max_turns", [2, 4, 5, None])
     @pytest.mark.parametrize("place", [LAST, POINTS])
