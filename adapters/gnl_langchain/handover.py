@@ -24,6 +24,9 @@ from .labels import Labels, name_of
 from .private import recursion_limit, tool_result
 from .requests import identified, normalised
 
+_UNFIT = (AttributeError, LookupError, TypeError, ValueError)
+"""What a record raises that is none of this adapter's: the replay comes to it, and says so."""
+
 
 @dataclass(slots=True, eq=False)
 class _Wanted:
@@ -123,7 +126,10 @@ class Handover:
 
     def _rebuilt(self, turn: FinishedTurn) -> list[AnyMessage]:
         """The messages of a turn; none where only the agent's own loop can tell what it makes of it."""
-        reply = self._answering.message(turn.reply)
+        try:
+            reply = self._answering.message(turn.reply)
+        except _UNFIT:
+            return []
         if not isinstance(reply, AIMessage) or reply.invalid_tool_calls:
             return []
         if reply.id is None:

@@ -20,6 +20,8 @@ from .values import TypedOutput
 
 _logger = logging.getLogger("gnl_middleware")
 _ITEMS = frozenset({"message", "reasoning", "function_call"})
+_UNFIT = (AttributeError, LookupError, TypeError, ValueError)
+"""What a record raises that is none of this adapter's: the replay comes to it, and says so."""
 _OPTIONS = frozenset({"context", "max_turns", "run_config"})
 
 
@@ -53,9 +55,8 @@ class Handover:
         ):
             return self.given
         for turn in history.turns():
-            response = as_response(turn.reply)
-            items, called = _rebuilt(begun, response, turn)
-            if not items or not history.proves(*as_messages([item.to_input_item() for item in items])):
+            response, items, called = _rebuilt(begun, turn)
+            if response is None or not history.proves(*as_messages([item.to_input_item() for item in items])):
                 break
             begun.add(response, items, called)
         if not begun.turns:
@@ -94,19 +95,24 @@ class Handover:
             yield "some of its tools are not functions that simply run"
 
 
-def _rebuilt(begun: Begun, response: ModelResponse, turn: FinishedTurn) -> tuple[list[Any], list[Any]]:
-    """The items of a turn and the calls in it; none where only the SDK's own loop can tell what it makes of it."""
-    if not all(getattr(item, "type", None) in _ITEMS for item in response.output):
-        return [], []
+def _rebuilt(begun: Begun, turn: FinishedTurn) -> tuple[ModelResponse | None, list[Any], list[Any]]:
+    """A turn's response, items and calls; no response where only the SDK's own loop can tell what it makes of it."""
     try:
+        response = as_response(turn.reply)
+        if not all(map(_is_plain_item, response.output)):
+            return None, [], []
         items, called = begun.items_of(response)
         if len(called) != len(turn.calls):
-            return [], []
+            return None, [], []
         pairs = zip(called, turn.calls, strict=True)
         results = [begun.result(each, _result(each, call, turn)) for each, call in pairs]
-    except (LookupError, ModelBehaviorError, UserError):
-        return [], []
-    return [*items, *results], called
+    except (*_UNFIT, ModelBehaviorError, UserError):
+        return None, [], []
+    return response, [*items, *results], called
+
+
+def _is_plain_item(item: Any) -> bool:
+    return getattr(item, "type", None) in _ITEMS
 
 
 def _is_said(item: Mapping[str, Any]) -> bool:
