@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from gnl_middleware.conversation import Request
 from gnl_middleware.errors import JournalCorruptError, UnserializableValueError
-from gnl_middleware.identity import Message, Request
+from gnl_middleware.identity import Message
 from gnl_middleware.model import StoredStep
 from gnl_middleware.replay.payloads import decoded
 from gnl_middleware.replay.turns import Proof, Turn, turns_of
