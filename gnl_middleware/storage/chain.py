@@ -8,6 +8,7 @@ it is told from one that nobody of ours has made.
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -24,7 +25,7 @@ _KEY, _NUMBER, _NAME = (CHAINED.index(name) for name in ("key", "number", "name"
 _LEFT = ("completed", "failed", "blocked", "paused")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChainedRows:
     """A run's rows as they are stored, without the payloads; read after the links that they are compared with.
 
@@ -52,6 +53,11 @@ class ChainedRows:
     attempts: Sequence[_Cells] = ()
     resolutions: Sequence[_Cells] = ()
 
+    @cached_property
+    def step_links(self) -> dict[Any, list[Any]]:
+        """The link of each step, by its key: made once, to compare with those that are kept and to make the next ones."""
+        return {step[_KEY]: _link(step) for step in self.steps}
+
 
 @dataclass(frozen=True, slots=True)
 class Chain:
@@ -67,7 +73,7 @@ def made(rows: ChainedRows, protection: Protection) -> Chain:
     links = {
         "run": [_digest(rows.fixed), _digest(rows.moving)],
         "tick": max((_tick(step) for step in rows.steps), default=0),
-        "steps": [[step[_KEY], *_link(step)] for step in rows.steps],
+        "steps": [[key, *link] for key, link in rows.step_links.items()],
         "attempts": [[attempt[0], _is_open(attempt), _digest(attempt)] for attempt in rows.attempts],
         "resolutions": [_digest(resolution) for resolution in rows.resolutions],
     }
@@ -129,7 +135,7 @@ def _compare_steps(rows: ChainedRows, links: dict[str, Any], found: "_Found") ->
             found.note(f"step {key}", gone=True)
             continue
         moved = _tick(step) > links["tick"] or (was_open and step[_BEGUN] == begun)
-        now = _link(step)
+        now = rows.step_links[key]
         found.note(_named(step), same=now[2] == digest, may_change=moved)
         if now[3] != marks:
             # A drift, a block and late news are noted without a new moment in the order of the run.

@@ -186,10 +186,11 @@ class Writer:
         """Let what nobody waits for reach the disk, if it waits for so many seconds. The caller holds ``_committing``."""
         since = self._unsynced_since
         if since is not None and self._clock.monotonic() >= since + older_than:
+            now = self._clock.time()
+            self._commit([_OwnSync(lambda connection: operations.touch(connection, now), durable=True)])
             # Tried once: where even that fails, the next durable commit brings along what stands before it, and a
             # journal whose file is gone can still be closed.
             self._unsynced_since = None
-            self._commit([_sync_all(self._clock.time())])
 
     def _commit(self, batch: list[Write]) -> list[_Result]:
         if not batch:
@@ -215,14 +216,20 @@ class Writer:
             except BaseException:
                 self.drop_connection()
                 raise
-        self._counters.commits += 1
-        self._counters.synced += durable
-        self._counters.writes += len(batch)
+        self._count(batch, durable=durable)
         if durable or self._link.always_syncs:
             self._unsynced_since = None
         elif self._unsynced_since is None:
             self._unsynced_since = self._clock.monotonic()
         return results
+
+    def _count(self, batch: list[Write], *, durable: bool) -> None:
+        if isinstance(batch[0], _OwnSync):
+            self._counters.own_syncs += 1
+            return
+        self._counters.commits += 1
+        self._counters.synced += durable
+        self._counters.writes += len(batch)
 
     def _ready_connection(self, *, durable: bool) -> sa.Connection:
         if self._connection is None:
@@ -242,8 +249,8 @@ class Writer:
             connection.close()
 
 
-def _sync_all(now: float) -> Task:
-    return Task(lambda connection: operations.touch(connection, now), durable=True)
+class _OwnSync(Task):
+    """Lets all that was committed reach the disk, because nobody else does."""
 
 
 def _write_all(connection: sa.Connection, batch: Sequence[Write]) -> list[_Result]:

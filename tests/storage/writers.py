@@ -51,6 +51,12 @@ def wait_for_queue(database: Any, length: int) -> None:
         time.sleep(0.001)
 
 
+def is_at_rest(database: Any) -> bool:
+    """Whether all that was handed over is committed, and has reached the disk."""
+    writer = database.writer
+    return not writer._queue and writer._unsynced_since is None
+
+
 @dataclass
 class Commit:
     """A transaction as the database saw it.
