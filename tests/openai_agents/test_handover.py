@@ -1,5 +1,6 @@
 """``resume="handover"`` gives what a replay of the SDK's loop gives, without the loop."""
 
+import contextlib
 import dataclasses
 import logging
 from typing import Any
@@ -276,6 +277,11 @@ RUNS = {
 }
 
 
+def closing_session(given):
+    """Closes the session that a run is given, if it is given one."""
+    return contextlib.closing(given["session"]) if "session" in given else contextlib.nullcontext()
+
+
 class TestWhereItIsNotUsed:
     @pytest.mark.parametrize("options", AGENTS.values(), ids=AGENTS)
     def test_the_loop_of_other_agents_is_replayed(self, journal, options, caplog):
@@ -289,9 +295,9 @@ class TestWhereItIsNotUsed:
     @pytest.mark.parametrize("more", RUNS.values(), ids=RUNS)
     def test_the_loop_of_other_runs_is_replayed(self, journal, more, caplog):
         """The same for what a run is given."""
-        runner = DurableRunner(journal, default_policy=safe)
-        with caplog.at_level(logging.WARNING):
-            run(runner, looking(), QUESTION, run_id="order-7", resume="handover", **more())
+        runner, given = DurableRunner(journal, default_policy=safe), more()
+        with caplog.at_level(logging.WARNING), closing_session(given):
+            run(runner, looking(), QUESTION, run_id="order-7", resume="handover", **given)
 
         assert "the agent's loop is replayed" in caplog.text
 
