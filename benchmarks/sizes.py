@@ -65,13 +65,13 @@ FULL = Sizes(
     ways_of_dbos=3,
 )
 QUICK = Sizes(
-    rounds=3,
+    rounds=2,
     few_rounds=1,
-    steps=20,
+    steps=10,
     runs_at_once=(1, 8),
     steps_at_once=5,
     agent_steps_at_once=3,
-    payloads=(2 * _KB, 20 * _KB),
+    payloads=(2 * _KB,),
     agent_lengths=(10,),
     journals=(100,),
     saver_journals=(10,),
