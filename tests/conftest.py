@@ -10,6 +10,7 @@ from gnl_middleware import Journal
 from gnl_middleware.session import context
 from gnl_middleware.session.context import current_session
 from gnl_middleware.testing import observe_points
+from tests.lacking import lack
 from tests.postgres.server import VARIABLE, NoServerError, Server, create_database
 from tests.recorded.recordings import missing
 from tests.worlds import Log
@@ -83,7 +84,7 @@ def place(request, tmp_path):
 def recorded_traffic():
     """The recorded traffic of public projects is here."""
     if (problem := missing()) is not None:
-        _lack(problem)
+        lack(problem)
 
 
 @pytest.fixture
@@ -103,11 +104,4 @@ def _started():
     try:
         return Server()
     except NoServerError as problem:
-        _lack(f"no PostgreSQL to test against: {problem}")
-
-
-def _lack(problem):
-    """Something that the repository does not bring is not here: in CI that is a failure."""
-    if os.environ.get("CI"):
-        pytest.fail(problem)
-    pytest.skip(problem)
+        lack(f"no PostgreSQL to test against: {problem}")

@@ -1,9 +1,7 @@
 """An agent of several turns that is killed at every point of them, and resumed in both ways from copies of one journal."""
 
 import asyncio
-import dataclasses
 import re
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,9 @@ from langchain_core.tools import ToolException, tool
 from gnl_langchain import JournalMiddleware, arun_durable, run_durable
 from gnl_middleware import Done, GnlError, InterruptedCall, Journal, NotDone, current_step, never
 from tests.langchain.scripted import QUESTION, ScriptedModel
+from tests.resumed import counted, row_of
 
 _MADE_UP = re.compile(r"^(lc_run-.*|[0-9a-f]{8}-[0-9a-f]{4}-.*)$")
-_NEW_EACH_TIME = ("token", "fence", "started_at", "finished_at", "holder", "claimed_until")
-_AS_PARALLEL_CALLS_COME = ("number", "begun", "ended")
 _OF_THE_AGENT = ("system_prompt", "name", "model_type")
 _USAGE = {"input_tokens": 10, "output_tokens": 3, "total_tokens": 13}
 
@@ -152,7 +149,7 @@ def attempt(path: Path, world: World, *, resume: str, asynchronous: bool = False
             told = f"{type(error).__name__}: {error}".replace(path.name, "runs.db")
             result = re.sub(r"it began at \S+ \S+", "it began", told)
         rows = sorted(journal._database().load("order-7", 0.0), key=lambda row: row.key)
-        counted = journal.attempts("order-7")[-1]
+        last = journal.attempts("order-7")[-1]
     asked = [[plain(message) for message in messages] for messages in model.asked]
     return Ended(
         result,
@@ -160,17 +157,8 @@ def attempt(path: Path, world: World, *, resume: str, asynchronous: bool = False
         sorted(world.effects),
         sorted(world.points),
         [row_of(row) for row in rows],
-        spared(counted),
+        counted(last),
     )
-
-
-def spared(counted: Any) -> Any:
-    """What an attempt ran and did not run."""
-    return {
-        name: getattr(counted, name)
-        for name in ("steps_ran", "steps_read_back", "tokens_not_spent")
-        if hasattr(counted, name)
-    }
 
 
 def plain(message: BaseMessage) -> Any:
@@ -179,23 +167,6 @@ def plain(message: BaseMessage) -> Any:
     if fields["id"] is not None and _MADE_UP.match(fields["id"]):
         fields["id"] = fields["id"][:3] if fields["id"].startswith("lc_") else "made up"
     return type(message).__name__, fields
-
-
-def row_of(row: Any) -> Any:
-    """A row of the record, without what is another in each attempt."""
-    fields = {each.name: getattr(row, each.name) for each in dataclasses.fields(row)}
-    return {
-        name: value
-        for name, value in fields.items()
-        if name not in (*_NEW_EACH_TIME, *_AS_PARALLEL_CALLS_COME)
-    }
-
-
-def copied(path: Path, name: str) -> Path:
-    """A copy of a closed journal."""
-    copy = path.with_name(name)
-    shutil.copy(path, copy)
-    return copy
 
 
 def points_of(folder: Path) -> list[str]:

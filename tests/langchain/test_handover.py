@@ -14,8 +14,9 @@ from pydantic import BaseModel
 
 from gnl_langchain import JournalMiddleware, run_durable
 from gnl_middleware import Journal, RunInputMismatchError
-from tests.langchain.handing_over import Ended, World, agent_in, attempt, copied, plain, points_of
+from tests.langchain.handing_over import Ended, World, agent_in, attempt, plain, points_of
 from tests.langchain.scripted import QUESTION, ScriptedModel, calling, said, turns
+from tests.resumed import copied
 from tests.servers.scripted_formats import response, response_events
 from tests.servers.scripted_openai import Reply, ScriptedOpenAI, ToolCall
 

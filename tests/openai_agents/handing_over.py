@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-import shutil
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ from agents.testing import ModelStep, ScriptedModel
 from gnl_middleware import Done, GnlError, InterruptedCall, Journal, NotDone, current_step, never, safe
 from gnl_openai_agents import DurableRunner
 from tests.openai_agents.scripted import QUESTION, call, items, said
+from tests.resumed import counted, row_of
 
-_NEW_EACH_TIME = ("token", "fence", "started_at", "finished_at", "holder", "claimed_until")
-_AS_PARALLEL_CALLS_COME = ("number", "begun", "ended")
 _USAGE = Usage(requests=1, input_tokens=10, output_tokens=3, total_tokens=13)
 
 REPLIES = (
@@ -145,9 +143,13 @@ def attempt(path: Path, world: World, *, resume: str, synchronous: bool = False,
         rows = sorted(journal._database().load("order-7", 0.0), key=lambda row: row.key)
         last = journal.attempts("order-7")[-1]
     asked = [(each.system_instructions, items(each), each.model_settings) for each in model.calls]
-    counted = last.steps_ran, last.steps_read_back, last.tokens_not_spent
     return Ended(
-        result, asked, sorted(world.effects), sorted(world.points), [row_of(row) for row in rows], counted
+        result,
+        asked,
+        sorted(world.effects),
+        sorted(world.points),
+        [row_of(row) for row in rows],
+        counted(last),
     )
 
 
@@ -184,23 +186,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return value if isinstance(value, dict) else value.model_dump()
-
-
-def row_of(row: Any) -> Any:
-    """A row of the record, without what is another in each attempt."""
-    found = {each.name: getattr(row, each.name) for each in fields(row)}
-    return {
-        name: value
-        for name, value in found.items()
-        if name not in (*_NEW_EACH_TIME, *_AS_PARALLEL_CALLS_COME)
-    }
-
-
-def copied(path: Path, name: str) -> Path:
-    """A copy of a closed journal."""
-    copy = path.with_name(name)
-    shutil.copy(path, copy)
-    return copy
 
 
 def points_of(folder: Path) -> list[str]:

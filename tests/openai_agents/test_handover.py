@@ -21,9 +21,10 @@ from agents import (
 from gnl_middleware import Journal, RunInputMismatchError, safe
 from gnl_openai_agents import DurableRunner
 from tests.openai_agents.driving import run
-from tests.openai_agents.handing_over import Ended, World, agent_in, attempt, copied, points_of
+from tests.openai_agents.handing_over import Ended, World, agent_in, attempt, points_of
 from tests.openai_agents.scripted import QUESTION, call, said, turns
 from tests.openai_agents.scripted import agent as scripted_agent
+from tests.resumed import copied
 
 POINTS = 14
 LAST = POINTS - 1

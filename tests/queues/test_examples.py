@@ -12,6 +12,7 @@ import pytest
 from gnl_langchain.demo.desk import HelpDesk
 from gnl_middleware import Journal
 from gnl_middleware.testing import CRASH_EXIT_CODE
+from tests.lacking import lack
 from tests.postgres.server import create_database
 from tests.queues.redis_server import NoRedisError, RedisServer
 from tests.servers.scripted_openai import Reply, ScriptedOpenAI, ToolCall
@@ -51,9 +52,7 @@ def redis_url():
     try:
         server = RedisServer()
     except NoRedisError as missing:
-        if os.environ.get("CI"):
-            pytest.fail(f"no Redis for Celery: {missing}")
-        pytest.skip(f"no Redis for Celery: {missing}")
+        lack(f"no Redis for Celery: {missing}")
     yield server.url
     server.remove()
 

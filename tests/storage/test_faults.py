@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from gnl_middleware import Done, Journal, JournalUnavailableError, journaled, never
 from gnl_middleware.storage.link import RETRIES
 from gnl_middleware.storage.protocol import Task
+from tests.lacking import lack
 from tests.processes.children import Child
 from tests.processes.nursery import ROOT
 from tests.storage import faults, writers
@@ -26,7 +27,7 @@ def small_disk(tmp_path):
     folder.mkdir()
     mount = f"mount -t tmpfs -o size=600k none {folder} && exec {sys.executable} -W error -m tests.storage.on_a_small_disk"
     if subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "none", folder], check=False).returncode:
-        pytest.skip("this system lets no test mount a disk of its own")
+        lack("this system lets no test mount a disk of its own")
 
     def run(program):
         ended = subprocess.run(
