@@ -245,7 +245,7 @@ def test_locked_file_is_waited_for(journal, path):
     """Another process that holds the file's lock for a while delays a step, and no more than that."""
     ran = []
     charge = journaled(lambda: ran.append("charge") or "charged", replay=never, name="charge")
-    with Child(faults.lock, path) as other, journal.run(RUN):
+    with journal.run(RUN), Child(faults.lock, path) as other:
         assert other.hear() == "locked"
         with soon(1.0, other.tell):
             assert charge() == "charged"
