@@ -4,6 +4,7 @@ A tool that blocks the event loop, or a long commit, must not lose the run.
 """
 
 import threading
+import time
 import weakref
 
 from gnl_middleware.errors import GnlError
@@ -22,13 +23,14 @@ class Renewer:
         self._wake = threading.Condition()
         self._sessions: dict[int, weakref.ref[Session]] = {}
         self._thread: threading.Thread | None = None
-        self._closed = False
+        self._closed, self._renewed_at = False, 0.0
 
     def hold(self, session: Session) -> None:
         """Renew this session's lease from now on."""
         with self._wake:
             self._sessions[id(session)] = weakref.ref(session)
             if self._thread is None:
+                self._renewed_at = time.monotonic()
                 self._thread = threading.Thread(target=self._work, name="gnl-renewer", daemon=True)
                 self._thread.start()
             self._wake.notify()
@@ -55,21 +57,37 @@ class Renewer:
         self._sessions, self._thread = {}, None
 
     def _work(self) -> None:
-        while self._wait():
-            for session in self._held():
-                _renew(session)
+        while self._is_due():
+            self._renew_all()
+
+    def _renew_all(self) -> None:
+        # A function of its own: while the thread sleeps, none of its names may keep a session alive.
+        for session in self._held():
+            _renew(session)
+
+    def _is_due(self) -> bool:
+        with self._wake:
+            return self._wait()
 
     def _wait(self) -> bool:
-        """Sleep until the next renewal; False when there is nothing left to do."""
-        with self._wake:
-            if self._closed:
-                return False
+        """Sleep until the next renewal; False when there is nothing left to do.
+
+        Whoever joins meanwhile is looked at, so that a shorter lease is renewed in time, and is renewed with the others.
+        """
+        while not self._closed:
             lengths = [session.lease.length for session in self._held()]
-            woken = self._wake.wait(min(lengths) / RENEWALS_PER_LEASE if lengths else _IDLE)
-            if self._closed or not (self._sessions or woken):
-                self._thread = None
-                return False
-            return True
+            if not lengths:
+                if not self._wake.wait(_IDLE) and not self._sessions:
+                    break
+                self._renewed_at = time.monotonic()
+                continue
+            left = self._renewed_at + min(lengths) / RENEWALS_PER_LEASE - time.monotonic()
+            if left <= 0:
+                self._renewed_at = time.monotonic()
+                return True
+            self._wake.wait(left)
+        self._thread = None
+        return False
 
     def _held(self) -> list[Session]:
         held = {key: reference() for key, reference in list(self._sessions.items())}

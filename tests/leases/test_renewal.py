@@ -9,6 +9,7 @@ from gnl_middleware import RunBusyError, journaled, never
 from tests.leases import workers
 from tests.leases.workers import RUN, effects_in
 from tests.processes.children import Child
+from tests.storage.writers import sent_statements
 
 LEASE = 1.0
 
@@ -123,3 +124,34 @@ def test_lease_must_be_long_enough_to_be_renewed(open_journal):
     """A lease that could run out between two renewals is refused before anything is opened."""
     with pytest.raises(ValueError, match=r"at least 0\.5 s"):
         open_journal().run(RUN, lease=0.1)
+
+
+def test_runs_that_join_are_not_renewed_at_once(open_journal):
+    """To open a run renews no lease: with a thousand runs at once, a thousand renewals would follow each opening."""
+    journal = open_journal()
+    with journal.run(RUN):
+        sent = sent_statements(journal._database())
+        for number in range(20):
+            with journal.run(f"another-{number}"):
+                pass
+        renewals = [text for text in sent if text.startswith("UPDATE gnl_runs SET lease_ends_at")]
+
+    assert renewals == []
+
+
+def test_shorter_lease_that_joins_is_renewed_in_time(open_journal, eventually):
+    """A run with a short lease is renewed as often as it needs, though the thread slept for the sake of a long one."""
+    journal = open_journal()
+    with journal.run(RUN, lease=3600.0), journal.run("order-8", lease=0.5) as run:
+        deadline = run.session.lease.deadline
+
+        eventually(lambda: run.session.lease.deadline > deadline)
+
+
+def test_thread_that_slept_without_runs_renews_the_next_ones(open_journal, eventually):
+    """Runs that come long after the last one has gone are renewed as the first ones were."""
+    journal = open_journal()
+    for number in range(3):
+        with journal.run(f"order-{number}", lease=0.5) as run:
+            lease, deadline = run.session.lease, run.session.lease.deadline
+            eventually(lambda lease=lease, deadline=deadline: lease.deadline > deadline)

@@ -4,13 +4,14 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from gnl_middleware import Journal
-from gnl_middleware.storage.protocol import Task
+from gnl_middleware.model import StoredStep
+from gnl_middleware.storage.protocol import Task, Write
 
 _FULL = 2  # what `PRAGMA synchronous` answers where a commit waits for the disk
 
@@ -93,3 +94,27 @@ def watched_commits(journal: Journal) -> list[Commit]:
             open_ones[connection].statements.append(statement)
 
     return commits
+
+
+def sent_statements(database: Any) -> list[str]:
+    """What a database is sent, from now on."""
+    sent: list[str] = []
+
+    @sa.event.listens_for(database.engine, "before_cursor_execute")
+    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        sent.append(statement)
+
+    return sent
+
+
+def tried(step: StoredStep, key: str, **changes: Any) -> StoredStep:
+    """The first try of a step that is like another one."""
+    fresh: dict[str, Any] = {"key": key, "token": f"token of {key}", "status": "started", "value": None}
+    return replace(step, **fresh, value_hash=None, finished_at=None, ended=None, **changes)
+
+
+def committed(database: Any, *writes: Write) -> list[Any]:
+    """Commit writes in one batch; their results."""
+    for write in writes:
+        database.hand_over(write)
+    return [write.result() for write in writes]
