@@ -26,10 +26,12 @@ class Link(ABC):
     Attributes:
         engine: SQLAlchemy's engine.
         always_syncs: Every commit waits for the disk.
+        writes_at_once: A statement costs a round trip, so all rows of a batch go in one.
     """
 
     engine: sa.Engine
     always_syncs: bool
+    writes_at_once: bool
 
     @abstractmethod
     def connect(self) -> sa.Connection:

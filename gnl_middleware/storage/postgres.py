@@ -33,6 +33,7 @@ class PostgresSchema(Link):
     """
 
     always_syncs = True
+    writes_at_once = True
 
     def __init__(self, address: Address) -> None:
         self._schema, self._shown = address.schema or "", address.shown

@@ -5,27 +5,26 @@ parameters and builds a result that nobody reads. Who listens to SQLAlchemy's ev
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
-from typing import Any, cast
+from operator import attrgetter, itemgetter
+from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 import sqlalchemy.exc
 from sqlalchemy.sql.compiler import SQLCompiler
 
 _Row = Mapping[str, Any]
+_Read = TypeVar("_Read")
 
 
 class Prepared:
-    """An insert or an update whose text is made once per database.
+    """A statement whose text is made once per database.
 
     Args:
         build: The statement, by the name of SQLAlchemy's dialect.
         columns: What an insert without values gets; for all else, the statement's own parameters are taken.
     """
 
-    def __init__(
-        self, build: Callable[[str], sa.Insert | sa.Update], columns: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, build: Callable[[str], sa.Executable], columns: Sequence[str] | None = None) -> None:
         self._build, self._columns = build, columns
         self._compiled: dict[tuple[str, Any], tuple[str, Callable[[_Row], Any]]] = {}
 
@@ -40,11 +39,21 @@ class Prepared:
             return execute(connection, text, values(rows[0]))
         return execute(connection, text, [values(row) for row in rows])
 
+    def fetch(self, connection: sa.Connection, parameters: _Row) -> Sequence[Sequence[Any]]:
+        """Run it with these values by name; the rows that it gives.
+
+        Raises:
+            sqlalchemy.exc.DBAPIError: The database refused it.
+        """
+        text, values = self._text(connection)
+        return _carried_out(connection, text, values(parameters), lambda cursor: cursor.fetchall())
+
     def _text(self, connection: sa.Connection) -> tuple[str, Callable[[_Row], Any]]:
         schemas = connection.get_execution_options().get("schema_translate_map")
         known = connection.dialect.name, schemas and schemas[None]
         if known not in self._compiled:
-            compiled = self._build(connection.dialect.name).compile(
+            statement: Any = self._build(connection.dialect.name)
+            compiled = statement.compile(
                 dialect=connection.dialect,
                 column_keys=self._columns,
                 schema_translate_map=schemas,
@@ -69,10 +78,16 @@ def execute(connection: sa.Connection, text: str, parameters: Any = None) -> int
     Raises:
         sqlalchemy.exc.DBAPIError: The database refused it.
     """
+    return _carried_out(connection, text, parameters, attrgetter("rowcount"))
+
+
+def _carried_out(
+    connection: sa.Connection, text: str, parameters: Any, read: Callable[[Any], _Read]
+) -> _Read:
     listened: Any = connection.engine.dispatch
     if listened.before_cursor_execute or listened.after_cursor_execute:
         kept = {"preserve_rowcount": True}
-        return connection.exec_driver_sql(text, parameters, execution_options=kept).rowcount
+        return read(connection.exec_driver_sql(text, parameters, execution_options=kept))
     driver = connection.dialect.loaded_dbapi
     cursor = connection.connection.cursor()
     try:
@@ -82,11 +97,10 @@ def execute(connection: sa.Connection, text: str, parameters: Any = None) -> int
             cursor.executemany(text, cast("list[Any]", parameters))
         else:
             cursor.execute(text, parameters)
+        return read(cursor)
     except driver.Error as error:
         raise sqlalchemy.exc.DBAPIError.instance(
             text, None, error, driver.Error, dialect=connection.dialect
         ) from error
-    else:
-        return cursor.rowcount
     finally:
         cursor.close()

@@ -147,6 +147,19 @@ class Outcome(Write):
     new_token: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """An intent that nobody waited for and its outcome, which are written together: one row, at once."""
+
+    intent: Intent
+    outcome: Outcome
+
+    @property
+    def step(self) -> StoredStep:
+        """The row of the intent."""
+        return self.intent.step
+
+
 @dataclass(slots=True, eq=False)
 class Task(Write):
     """Any other statement, run with the writer's connection inside its transaction.

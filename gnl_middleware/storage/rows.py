@@ -14,7 +14,7 @@ from gnl_middleware.model import RecordedFailure, ReplyCall, StoredStep
 from .bounds import failure_bound, late_bound, payload_bound, reason_bound
 from .encryption import is_encrypted
 from .protection import NONE, Protection
-from .protocol import Intent, Outcome, StoredRun
+from .protocol import Completed, Intent, Outcome, StoredRun
 from .schema import steps
 
 _Row = dict[str, Any] | sa.RowMapping
@@ -47,6 +47,7 @@ SET_BY_INTENT = (
     *("holder", "claimed_until"),
 )
 SET_BY_OUTCOME = (*_TOLD_BY_OUTCOME, "failure", "outcome_seal")
+SET_BY_COMPLETED = tuple(dict.fromkeys((*SET_BY_INTENT, *SET_BY_OUTCOME)))
 CHAINED = (*KEPT_ON_RETRY, *_TOLD_BY_INTENT, "token", *SET_BY_OUTCOME, "intent_seal")
 """The cells of a step that its link in the chain covers; fixed, since heads outlive the versions that made them."""
 
@@ -123,6 +124,11 @@ def outcome_row(outcome: Outcome, protection: Protection = NONE) -> dict[str, An
     cells = _outcome_cells(row, outcome.run_id, outcome.key, protection)
     row["outcome_seal"] = protection.seal("outcome", cells)
     return row | {"at_run": outcome.run_id, "at_key": outcome.key, "at_token": outcome.token}
+
+
+def completed_row(completed: Completed, protection: Protection = NONE) -> dict[str, Any]:
+    """The parameters of an intent and its outcome together."""
+    return intent_row(completed.intent, protection) | outcome_row(completed.outcome, protection)
 
 
 def blob_row(run_id: str, content_hash: str, body: bytes, protection: Protection = NONE) -> dict[str, Any]:

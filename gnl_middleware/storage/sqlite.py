@@ -38,6 +38,7 @@ class SqliteFile(Link):
     """
 
     always_syncs = False
+    writes_at_once = False
 
     def __init__(self, path: Path, url: str) -> None:
         self._path, self._url = path, url

@@ -11,26 +11,21 @@ writes that only tell), the writer's own thread does it.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
 from contextvars import Context
-from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from gnl_middleware import clock, codec
-from gnl_middleware.errors import GnlError
+from gnl_middleware import clock
 
 from . import operations
+from .batches import Result, write_at_once, write_batch
 from .gate import Gate
 from .link import Link
 from .prepared import execute
-from .protocol import Counters, Intent, Outcome, Task, Verdict, Write
+from .protocol import Counters, Task, Write
 
 SYNC_WITHIN = 0.05
 """Seconds within which a commit that nobody waits for reaches the disk."""
-
-_StepWrite = TypeVar("_StepWrite", Intent, Outcome)
-_Result = tuple[Write, Any, BaseException | None]
 
 
 class Writer:
@@ -192,7 +187,7 @@ class Writer:
             # journal whose file is gone can still be closed.
             self._unsynced_since = None
 
-    def _commit(self, batch: list[Write]) -> list[_Result]:
+    def _commit(self, batch: list[Write]) -> list[Result]:
         if not batch:
             return []
         try:
@@ -205,14 +200,16 @@ class Writer:
             # One bad row must not fail the others that happened to share its commit.
             return [result for write in batch for result in self._commit([write])]
 
-    def _transaction(self, batch: list[Write]) -> list[_Result]:
+    def _transaction(self, batch: list[Write]) -> list[Result]:
         durable = any(write.durable for write in batch)
         with self._gate.passed():
             try:
                 connection = self._ready_connection(durable=durable)
-                self._link.begin(connection)
-                results = _write_all(connection, batch)
-                execute(connection, "COMMIT")
+                results, left = write_at_once(connection, batch) if self._link.writes_at_once else ([], batch)
+                if left:
+                    self._link.begin(connection)
+                    results += write_batch(connection, left)
+                    execute(connection, "COMMIT")
             except BaseException:
                 self.drop_connection()
                 raise
@@ -251,91 +248,3 @@ class Writer:
 
 class _OwnSync(Task):
     """Lets all that was committed reach the disk, because nobody else does."""
-
-
-def _write_all(connection: sa.Connection, batch: Sequence[Write]) -> list[_Result]:
-    intents = [write for write in batch if isinstance(write, Intent)]
-    outcomes = [write for write in batch if isinstance(write, Outcome)]
-    about = {write.about for write in batch if isinstance(write, Task)}
-    operations.hold_runs(connection, about.union(intent.step.run_id for intent in intents))
-    operations.put_payloads(connection, _payloads(intents, outcomes))
-    # An intent that nobody waited for may share the batch with its outcome: intents first.
-    shared = [intent for intent in intents if intent.effect is None]
-    results = _write_steps(connection, shared, operations.claim_steps, operations.explain_claim)
-    results += [_claim_exclusively(connection, intent) for intent in intents if intent.effect is not None]
-    results += _write_steps(connection, outcomes, operations.finish_steps, operations.keep_late_outcome)
-    return results + [_run_task(connection, write) for write in batch if isinstance(write, Task)]
-
-
-def _payloads(intents: Sequence[Intent], outcomes: Sequence[Outcome]) -> list[tuple[str, str, bytes]]:
-    payloads = [(intent.step.run_id, intent.step.arguments_hash, intent.step.arguments) for intent in intents]
-    payloads += [
-        (intent.step.run_id, codec.content_hash(intent.setup), intent.setup)
-        for intent in intents
-        if intent.setup is not None
-    ]
-    values = ((outcome.run_id, outcome.value_hash, outcome.value) for outcome in outcomes)
-    return payloads + [
-        (run_id, digest, value) for run_id, digest, value in values if digest and value is not None
-    ]
-
-
-def _write_steps(
-    connection: sa.Connection,
-    writes: Sequence[_StepWrite],
-    write: Callable[[sa.Connection, Sequence[_StepWrite]], int],
-    explain: Callable[[sa.Connection, _StepWrite], Verdict],
-) -> list[_Result]:
-    if len(writes) > 1:
-        savepoint = _Savepoint(connection)
-        if write(connection, writes) == len(writes):
-            savepoint.release()
-            return [(item, Verdict.WON, None) for item in writes]
-        savepoint.roll_back()
-    return [(item, _write_one(connection, item, write, explain), None) for item in writes]
-
-
-def _write_one(
-    connection: sa.Connection,
-    item: _StepWrite,
-    write: Callable[[sa.Connection, Sequence[_StepWrite]], int],
-    explain: Callable[[sa.Connection, _StepWrite], Verdict],
-) -> Verdict:
-    return Verdict.WON if write(connection, [item]) == 1 else explain(connection, item)
-
-
-def _claim_exclusively(connection: sa.Connection, intent: Intent) -> _Result:
-    savepoint = _Savepoint(connection)
-    verdict = operations.claim_exclusively(connection, intent)
-    if verdict is Verdict.WON:
-        savepoint.release()
-    else:
-        # A step that was not written must not own the effect either.
-        savepoint.roll_back()
-    return (intent, verdict, None)
-
-
-def _run_task(connection: sa.Connection, task: Task) -> _Result:
-    savepoint = _Savepoint(connection)
-    try:
-        result = task.run(connection)
-    except GnlError as error:
-        savepoint.roll_back()
-        return (task, None, error)
-    savepoint.release()
-    return (task, result, None)
-
-
-class _Savepoint:
-    """A part of the transaction that can be taken back."""
-
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
-        execute(connection, "SAVEPOINT part")
-
-    def release(self) -> None:
-        execute(self._connection, "RELEASE part")
-
-    def roll_back(self) -> None:
-        execute(self._connection, "ROLLBACK TO part")
-        execute(self._connection, "RELEASE part")

@@ -1,11 +1,14 @@
 """At READ COMMITTED a zombie's insert that overlaps a takeover leaves no row that the new owner has not seen."""
 
+import contextlib
 import contextvars
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from gnl_middleware import Journal, LeaseLostError, NotDone, journaled, never
 from tests.leases.clocks import TurnedClock
@@ -37,14 +40,14 @@ def owner(url):
 @pytest.fixture
 def pool():
     """Threads for what waits for a lock."""
-    with ThreadPoolExecutor(1) as threads:
+    with ThreadPoolExecutor(2) as threads:
         yield threads
 
 
-def wait_for_a_lock(url):
-    """Until the server says that a connection of this database waits for a lock."""
+def wait_for_locks(url, number):
+    """Until the server says that so many connections of this database wait for locks."""
     patience = time.monotonic() + 60
-    while not administer(url, WAITING):
+    while len(administer(url, WAITING)) < number:
         assert time.monotonic() < patience, "nobody waits: the fence was not locked"
 
 
@@ -64,21 +67,35 @@ def charging(journal, ran, asked, **options):
     return contextvars.Context().run(work)
 
 
+@contextlib.contextmanager
+def in_the_way(url, like):
+    """Somebody else inserts the run's step of this other run's kind, and has not committed: whoever claims it must wait."""
+    row = "SELECT (jsonb_populate_record(step, %s)).* FROM gnl.gnl_steps AS step WHERE run_id = %s"
+    with psycopg.connect(url) as connection:
+        connection.execute(f"INSERT INTO gnl.gnl_steps {row}", (Jsonb({"run_id": RUN}), like))
+        yield
+        connection.rollback()
+
+
 def test_takeover_waits_for_an_intent_that_is_being_written(url, zombie, owner, pool):
     """The zombie's intent is written and not yet committed: the takeover waits for it, and the new owner sees it."""
-    ran, asked, taken = [], [], []
+    ran, asked = [], []
+    charge = journaled(lambda: "by the zombie", replay=never, name="charge")
+    with zombie.run("the same elsewhere"):
+        charge()
 
-    def take_over_now():
-        taken.append(pool.submit(charging, owner, ran, asked))
-        wait_for_a_lock(url)
+    with pytest.raises(LeaseLostError), zombie.run(RUN, lease=3600.0):
+        # At the last moment, since the zombie renews its lease from time to time.
+        writers.before_statement(zombie._database(), "WITH ", lambda: administer(url, EXPIRE))
+        with in_the_way(url, "the same elsewhere"):
+            intent = pool.submit(contextvars.copy_context().run, charge)
+            wait_for_locks(url, 1)
+            taken = pool.submit(charging, owner, ran, asked)
+            wait_for_locks(url, 2)
 
-    with pytest.raises(LeaseLostError), zombie.run(RUN, lease=3600.0) as run:
-        administer(url, EXPIRE)
-        writers.before_statement(run.session.database, "COMMIT", take_over_now)
-
-        assert journaled(lambda: "by the zombie", replay=never, name="charge")() == "by the zombie"
+        assert intent.result() == "by the zombie"
         # In one process the new owner even waits for the body; had it not seen the row, it would have charged itself.
-        assert taken[0].result() == "by the zombie"
+        assert taken.result() == "by the zombie"
 
     assert (ran, asked) == ([], [])
     assert [step.value for step in owner.steps(RUN)] == ["by the zombie"]
@@ -95,7 +112,7 @@ def test_intent_waits_for_a_takeover_that_is_being_written(url, zombie, owner, p
 
         def write_the_intent_now():
             intents.append(pool.submit(context.run, charge))
-            wait_for_a_lock(url)
+            wait_for_locks(url, 1)
 
         writers.before_statement(owner._database(), "COMMIT", write_the_intent_now)
         assert charging(owner, ran, asked) == "charged"

@@ -4,6 +4,7 @@ An intent carries the fence and is refused if the lease changed hands. An outcom
 unchanged token of its try, not the fence.
 """
 
+from .at_once import write_at_once
 from .chains import inspect_run
 from .dialects import time_of
 from .effects import claim_exclusively, record_shared
@@ -35,6 +36,7 @@ from .shared import release_claim, renew_claims
 from .steps import (
     block_step,
     claim_steps,
+    complete_steps,
     explain_claim,
     finish_steps,
     keep_late_outcome,
@@ -50,6 +52,7 @@ __all__ = [
     "block_step",
     "claim_exclusively",
     "claim_steps",
+    "complete_steps",
     "counts",
     "delete_payloads",
     "effect_owner",
@@ -90,4 +93,5 @@ __all__ = [
     "take_run",
     "time_of",
     "touch",
+    "write_at_once",
 ]

@@ -1,7 +1,7 @@
 """Steps and their payloads: claimed, finished, blocked, decided and loaded."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,13 +10,15 @@ from gnl_middleware.model import StoredStep
 from gnl_middleware.storage.bounds import late_bound, note_bound, reason_bound
 from gnl_middleware.storage.prepared import Prepared
 from gnl_middleware.storage.protection import protection_of
-from gnl_middleware.storage.protocol import Intent, Outcome, Verdict
+from gnl_middleware.storage.protocol import Completed, Intent, Outcome, Verdict
 from gnl_middleware.storage.rows import (
     KEPT_ON_RETRY,
+    SET_BY_COMPLETED,
     SET_BY_INTENT,
     SET_BY_OUTCOME,
     blob_row,
     check_complete,
+    completed_row,
     encoded_failure,
     intent_row,
     outcome_row,
@@ -35,15 +37,15 @@ def _parameter(column: str) -> sa.BindParameter[Any]:
     return sa.bindparam(column, type_=steps.c[column].type)
 
 
-def _build_claim(dialect: str) -> sa.Insert:
+def _build_claim(dialect: str, columns: Sequence[str]) -> sa.Insert:
     held = (
         sa.exists()
         .where(runs.c.run_id == sa.bindparam("held_run", type_=sa.Text))
         .where(runs.c.fence == sa.bindparam("held_fence", type_=sa.BigInteger))
     )
-    row = sa.select(*[_parameter(column) for column in SET_BY_INTENT]).where(held)
-    statement = insert(dialect, steps).from_select(list(SET_BY_INTENT), row)
-    again = {column: statement.excluded[column] for column in SET_BY_INTENT if column not in KEPT_ON_RETRY}
+    row = sa.select(*[_parameter(column) for column in columns]).where(held)
+    statement = insert(dialect, steps).from_select(list(columns), row)
+    again = {column: statement.excluded[column] for column in columns if column not in KEPT_ON_RETRY}
     cleared = dict.fromkeys(
         (
             *("finished_at", "ended", "value_hash", "failure", "blocked", "resolution", "reply_digest"),
@@ -53,12 +55,13 @@ def _build_claim(dialect: str) -> sa.Insert:
     )
     return statement.on_conflict_do_update(
         index_elements=["run_id", "key"],
-        set_={**again, **cleared},
+        set_={**cleared, **again},
         where=(steps.c.token == sa.bindparam("expected", type_=sa.Text)) & (steps.c.status != "done"),
     )
 
 
-_CLAIM = Prepared(_build_claim)
+_CLAIM = Prepared(lambda dialect: _build_claim(dialect, SET_BY_INTENT))
+_COMPLETE = Prepared(lambda dialect: _build_claim(dialect, SET_BY_COMPLETED))
 _COUNT = Prepared(
     lambda _: (
         runs.update()
@@ -88,20 +91,32 @@ def claim_steps(connection: sa.Connection, intents: Sequence[Intent]) -> int:
     """Write intents whose fence is current; how many were written."""
     protection = protection_of(connection)
     rows = [intent_row(intent, protection) | _claimed(connection, intent) for intent in intents]
-    if new := [_counted(intent.step) for intent in intents if intent.step.side_effect]:
-        # Counts exactly those whose row the next statement inserts.
-        _COUNT.run(connection, new)
+    _count_effects(connection, [intent.step for intent in intents])
     return _CLAIM.run(connection, rows)
+
+
+def complete_steps(connection: sa.Connection, completed: Sequence[Completed]) -> int:
+    """Write intents whose fence is current together with their outcomes; how many were written."""
+    protection = protection_of(connection)
+    _count_effects(connection, [write.step for write in completed])
+    return _COMPLETE.run(connection, [completed_row(write, protection) for write in completed])
+
+
+def _count_effects(connection: sa.Connection, begun: Iterable[StoredStep]) -> None:
+    """Count the side effects whose rows the next statement inserts, and no others."""
+    new = [
+        {"held_run": step.run_id, "held_fence": step.fence, "begun_key": step.key}
+        for step in begun
+        if step.side_effect
+    ]
+    if new:
+        _COUNT.run(connection, new)
 
 
 def _claimed(connection: sa.Connection, intent: Intent) -> dict[str, Any]:
     if intent.claim is None:
         return {}
     return {"claimed_until": time_of(connection, intent.step.started_at) + intent.claim}
-
-
-def _counted(step: StoredStep) -> dict[str, Any]:
-    return {"held_run": step.run_id, "held_fence": step.fence, "begun_key": step.key}
 
 
 def finish_steps(connection: sa.Connection, outcomes: Sequence[Outcome]) -> int:
