@@ -150,8 +150,7 @@ def _carrying_reply(record: Record, scope: str, call: ToolCall, fingerprint: str
 
     In a graph another node may have given it; a node that asks and calls its tools itself knows its own.
     """
-    given = record.given(scope)
-    carriers = [step for step in given if any(_is(call, item.call_id, item.name) for item in step.calls)]
+    carriers = record.given(scope, call.call_id, call.name)
     if same := [step for step in carriers if step.reply_digest == call.carrier] or carriers:
         return _of_this_node(record, scope, call, fingerprint, same)
     if call.carrier is not None and (

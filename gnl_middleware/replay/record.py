@@ -65,7 +65,7 @@ class Record:
         self.replies: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         self.callers, self.cleared = dict[str, str](), dict[str, str]()
         self._replies_of_graph: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        self._given: defaultdict[str, list[str]] = defaultdict(list)
+        self._given: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
         self._entered: dict[str, tuple[str, set[str]]] = {}
         self.calls_of: defaultdict[str, set[str]] = defaultdict(set)
         self._conversations: dict[str, str] = {}
@@ -182,8 +182,10 @@ class Record:
                 self.consumed.discard(key)
                 if step is not None:
                     self._leave_open(step)
-        for graph, keys in self._given.items():
-            self._given[graph] = [key for key in keys if key in self.consumed or not key.startswith(scope)]
+        for asked_for, keys in self._given.items():
+            self._given[asked_for] = [
+                key for key in keys if key in self.consumed or not key.startswith(scope)
+            ]
 
     def caller_of(self, key: str) -> str | None:
         """The scope in which a tool step was called first; None for one that nobody called yet."""
@@ -192,12 +194,15 @@ class Record:
 
     def give(self, step: StoredStep) -> None:
         """Note that this attempt was given a reply: the calls that follow may be those that it asks for."""
-        self._given[graph_scope(step.scope)].append(step.key)
+        graph = graph_scope(step.scope)
+        # As it stands now: whoever gives it may still hold the row of its intent.
+        for call_id, name in {(call.call_id, call.name) for call in self.steps[step.key].calls}:
+            self._given[graph, call_id, name].append(step.key)
 
-    def given(self, scope: str) -> list[StoredStep]:
-        """The replies that this attempt was given, the last one first; in a graph the node's own, then those of others."""
-        steps = [self.steps[key] for key in reversed(self._given[graph_scope(scope)])]
-        return sorted(steps, key=lambda step: step.scope != scope)
+    def given(self, scope: str, call_id: str, name: str) -> list[StoredStep]:
+        """The replies with such a call that this attempt was given, the last one first; in a graph the node's own before others'."""
+        keys = self._given.get((graph_scope(scope), call_id, name), ())
+        return sorted((self.steps[key] for key in reversed(keys)), key=lambda step: step.scope != scope)
 
     def standing(self, scope: str, digest: str, occurrence: int, *, last: bool = False) -> str | None:
         """The recorded reply that stands so many times in a history; in a graph it may be another node's.

@@ -2,10 +2,11 @@
 
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnl_middleware import Journal
+from gnl_middleware import Journal, never
 from gnl_middleware.conversation import Request
 from gnl_middleware.identity import Message
 from tests.storage.conversations import Conversation
@@ -75,15 +76,21 @@ def calls_of(work):
     return number
 
 
-def test_turn_of_a_long_run_takes_as_many_steps_as_one_of_a_short_run(tmp_path):
+@pytest.mark.parametrize(
+    "turn", [lambda talk: talk.turns(1), lambda talk: talk.act(never)], ids=["question", "tool"]
+)
+def test_turn_of_a_long_run_takes_as_many_steps_as_one_of_a_short_run(tmp_path, turn):
     """What a turn costs does not grow with the turns before it: live, and read back."""
     with Journal(tmp_path / "runs.db") as journal:
         for _attempt in ("live", "read back"):
             with journal.run("order-7"):
                 conversation = Conversation(size=64)
-                conversation.turns(20)
-                early = calls_of(lambda: conversation.turns(1))  # noqa: B023 - called at once
-                conversation.turns(200)
-                late = calls_of(lambda: conversation.turns(1))  # noqa: B023
+                conversation.say("please begin")
+                for _ in range(20):
+                    turn(conversation)
+                early = calls_of(lambda: turn(conversation))  # noqa: B023 - called at once
+                for _ in range(200):
+                    turn(conversation)
+                late = calls_of(lambda: turn(conversation))  # noqa: B023
 
             assert late < 1.5 * early
