@@ -99,7 +99,7 @@ class Database:
             raise self._link.describe(error) from error
 
     def _read(self, run: Callable[[sa.Connection], _T]) -> _T:
-        with self._gate.passed(), self._link.connect() as connection:
+        with self._gate, self._link.connect() as connection:
             self._link.check()
             return run(connection)
 

@@ -1,8 +1,6 @@
 """Keeps connections from being carried over a fork of the process."""
 
-import contextlib
 import threading
-from collections.abc import Generator
 
 
 class Gate:
@@ -18,18 +16,18 @@ class Gate:
         self._inside = 0
         self._shut = False
 
-    @contextlib.contextmanager
-    def passed(self) -> Generator[None]:
+    def __enter__(self) -> None:
         """Stand inside for as long as a connection is used."""
         with self._changed:
             while self._shut:
                 self._changed.wait()
             self._inside += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._inside -= 1
+
+    def __exit__(self, *_: object) -> None:
+        """Step out."""
+        with self._changed:
+            self._inside -= 1
+            if self._shut:
                 self._changed.notify_all()
 
     def shut(self) -> None:

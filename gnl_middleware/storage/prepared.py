@@ -69,7 +69,7 @@ def _values(compiled: SQLCompiler) -> Callable[[_Row], Any]:
     if compiled.positiontup is None:
         return lambda row: {**row, **constants}
     in_order = itemgetter(*compiled.positiontup)
-    return lambda row: in_order({**row, **constants})
+    return (lambda row: in_order({**row, **constants})) if constants else in_order
 
 
 def execute(connection: sa.Connection, text: str, parameters: Any = None) -> int:
@@ -89,7 +89,8 @@ def _carried_out(
         kept = {"preserve_rowcount": True}
         return read(connection.exec_driver_sql(text, parameters, execution_options=kept))
     driver = connection.dialect.loaded_dbapi
-    cursor = connection.connection.cursor()
+    opened: Any = connection.connection.dbapi_connection
+    cursor = opened.cursor()
     try:
         if parameters is None:
             cursor.execute(text)

@@ -60,20 +60,18 @@ def intent_row(intent: Intent, protection: Protection = NONE) -> dict[str, Any]:
     step = intent.step
     row = _cells(step, SET_BY_INTENT)
     row["intent_seal"] = protection.seal("intent", _intent_cells(row))
-    return row | {"held_run": step.run_id, "held_fence": step.fence, "expected": intent.expected}
+    row["held_run"], row["held_fence"], row["expected"] = step.run_id, step.fence, intent.expected
+    return row
 
 
 def _cells(step: StoredStep, columns: Iterable[str]) -> dict[str, Any]:
     row: dict[str, Any] = {column: getattr(step, column, None) for column in columns}
-    row |= {
-        "setups": _listed(step.setups),
-        "answered": _listed(step.answered),
-        "rounds": _listed(step.rounds),
-        "calls": _encoded_calls(step.calls),
-    }
-    row |= {"raw": int(step.raw), "drifted": int(step.drifted), "side_effect": int(step.side_effect)}
+    row["setups"], row["answered"] = _listed(step.setups), _listed(step.answered)
+    row["rounds"], row["calls"] = _listed(step.rounds), _encoded_calls(step.calls)
+    row["raw"], row["drifted"], row["side_effect"] = int(step.raw), int(step.drifted), int(step.side_effect)
     # Providers make up names and ids; a text column takes no lone surrogate and no NUL, and nothing is looked up by these.
-    return row | {name: _storable(row[name]) for name in ("name", "call_id")}
+    row["name"], row["call_id"] = _storable(step.name), _storable(step.call_id)
+    return row
 
 
 def whole_row(step: StoredStep, protection: Protection = NONE) -> dict[str, Any]:
@@ -109,9 +107,9 @@ def _outcome_cells(row: _Row, run_id: str, key: str, protection: Protection) -> 
 
 
 def _storable(text: str | None) -> str | None:
-    return (
-        None if text is None else text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
-    )
+    if text is None or (text.isascii() and "\x00" not in text):
+        return text
+    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
 
 
 def outcome_row(outcome: Outcome, protection: Protection = NONE) -> dict[str, Any]:
@@ -123,7 +121,8 @@ def outcome_row(outcome: Outcome, protection: Protection = NONE) -> dict[str, An
     row["failure"] = encoded_failure(outcome.failure, protection, *bound)
     cells = _outcome_cells(row, outcome.run_id, outcome.key, protection)
     row["outcome_seal"] = protection.seal("outcome", cells)
-    return row | {"at_run": outcome.run_id, "at_key": outcome.key, "at_token": outcome.token}
+    row["at_run"], row["at_key"], row["at_token"] = outcome.run_id, outcome.key, outcome.token
+    return row
 
 
 def completed_row(completed: Completed, protection: Protection = NONE) -> dict[str, Any]:

@@ -202,7 +202,7 @@ class Writer:
 
     def _transaction(self, batch: list[Write]) -> list[Result]:
         durable = any(write.durable for write in batch)
-        with self._gate.passed():
+        with self._gate:
             try:
                 connection = self._ready_connection(durable=durable)
                 results, left = write_at_once(connection, batch) if self._link.writes_at_once else ([], batch)

@@ -51,12 +51,14 @@ def _build_claim(dialect: str, columns: Sequence[str]) -> sa.Insert:
             *("finished_at", "ended", "value_hash", "failure", "blocked", "resolution", "reply_digest"),
             # What is tried anew in a fork has its payloads there.
             *("outcome_seal", "payloads"),
-        )
+        ),
+        sa.null(),
     )
     return statement.on_conflict_do_update(
         index_elements=["run_id", "key"],
         set_={**cleared, **again},
-        where=(steps.c.token == sa.bindparam("expected", type_=sa.Text)) & (steps.c.status != "done"),
+        where=(steps.c.token == sa.bindparam("expected", type_=sa.Text))
+        & (steps.c.status != sa.literal_column("'done'")),
     )
 
 
@@ -71,7 +73,7 @@ _COUNT = Prepared(
                 steps.c.run_id == sa.bindparam("held_run"), steps.c.key == sa.bindparam("begun_key")
             )
         )
-        .values(side_effects=runs.c.side_effects + 1)
+        .values(side_effects=runs.c.side_effects + sa.literal_column("1"))
     )
 )
 _FINISH = Prepared(
@@ -79,7 +81,9 @@ _FINISH = Prepared(
         steps.update()
         .where(steps.c.run_id == sa.bindparam("at_run"), steps.c.key == sa.bindparam("at_key"))
         .where(steps.c.token == sa.bindparam("at_token"))
-        .values({column: _parameter(column) for column in (*SET_BY_OUTCOME, "token")} | {"blocked": None})
+        .values(
+            {column: _parameter(column) for column in (*SET_BY_OUTCOME, "token")} | {"blocked": sa.null()}
+        )
     )
 )
 _PUT_BLOB = Prepared(
