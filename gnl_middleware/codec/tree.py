@@ -209,13 +209,10 @@ def _write_str(value: str, _depth: int, _hashing: bool) -> Any:
 
 
 def _is_unicode(text: str) -> bool:
-    if text.isascii():
-        return True
     try:
-        text.encode()
+        return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:  # a lone surrogate
         return False
-    return True
 
 
 def _str_to_base64(value: str) -> str:
@@ -246,6 +243,8 @@ def _write_items(value: list[object] | tuple[object, ...], depth: int, hashing: 
     index = 0
     try:
         for index, item in enumerate(plain):
+            if type(item) is str and item.isascii():
+                continue
             plain[index] = _writers.get(type(item), _refuse)(item, depth + 1, hashing)
     except UnserializableValueError as error:
         raise _within(f"[{index}]", error) from error.__cause__
@@ -272,12 +271,14 @@ def _order(plain: Any) -> bytes:
 def _write_dict(value: dict[Any, object], depth: int, hashing: bool) -> Any:
     plain = value.copy()  # another thread may go on adding to the original
     for name in plain:
-        if type(name) is not str or name == TAG or not _is_unicode(name):
+        if type(name) is not str or name == TAG or not (name.isascii() or _is_unicode(name)):
             return _write_map(plain, depth, hashing)
     _refuse_below(value, depth)
     name = ""
     try:
         for name, item in plain.items():
+            if type(item) is str and item.isascii():
+                continue  # most are, and stay as they are
             plain[name] = _writers.get(type(item), _refuse)(item, depth + 1, hashing)
     except UnserializableValueError as error:
         raise _within(_label(name), error) from error.__cause__

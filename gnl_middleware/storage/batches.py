@@ -41,25 +41,31 @@ class _Parts:
 
 
 def _parts(batch: Sequence[Write]) -> _Parts:
-    intents = [write for write in batch if isinstance(write, Intent)]
-    outcomes = [write for write in batch if isinstance(write, Outcome)]
-    tasks = [write for write in batch if isinstance(write, Task)]
-    if not intents or not outcomes:
-        return _Parts((), intents, outcomes, tasks)
-    # An intent that nobody waited for may share the batch with its outcome.
+    intents: list[Intent] = []
+    outcomes: list[Outcome] = []
+    tasks: list[Task] = []
+    for write in batch:
+        if isinstance(write, Intent):
+            intents.append(write)
+        elif isinstance(write, Outcome):
+            outcomes.append(write)
+        elif isinstance(write, Task):
+            tasks.append(write)
+    completed = _completed(intents, outcomes) if intents and outcomes else ()
+    return _Parts(completed, intents, outcomes, tasks)
+
+
+def _completed(intents: list[Intent], outcomes: list[Outcome]) -> list[Completed]:
+    """Take the intents out that share the batch with their outcomes, and these, too."""
     ended = {(outcome.run_id, outcome.token): outcome for outcome in outcomes if outcome.new_token is None}
-    completed = [
-        Completed(intent, ended[intent.step.run_id, intent.step.token])
-        for intent in intents
-        if intent.effect is None and intent.claim is None and (intent.step.run_id, intent.step.token) in ended
-    ]
-    paired = {id(write) for pair in completed for write in (pair.intent, pair.outcome)}
-    return _Parts(
-        completed,
-        [intent for intent in intents if id(intent) not in paired],
-        [outcome for outcome in outcomes if id(outcome) not in paired],
-        tasks,
-    )
+    found: list[Completed] = []
+    for intent in list(intents):
+        outcome = ended.get((intent.step.run_id, intent.step.token))
+        if outcome is not None and intent.effect is None and intent.claim is None:
+            intents.remove(intent)
+            outcomes.remove(outcome)
+            found.append(Completed(intent, outcome))
+    return found
 
 
 def write_batch(connection: sa.Connection, batch: Sequence[Write]) -> list[Result]:
@@ -113,17 +119,16 @@ def _each(write: Completed | Intent) -> Sequence[Write]:
 
 
 def _payloads(parts: _Parts) -> list[tuple[str, str, bytes]]:
-    intents = [write if isinstance(write, Intent) else write.intent for write in parts.begun]
-    outcomes = [*(pair.outcome for pair in parts.completed), *parts.outcomes]
-    payloads = [(intent.step.run_id, intent.step.arguments_hash, intent.step.arguments) for intent in intents]
-    payloads += [
-        (intent.step.run_id, codec.content_hash(intent.setup), intent.setup)
-        for intent in intents
-        if intent.setup is not None
-    ]
-    values = ((outcome.run_id, outcome.value_hash, outcome.value) for outcome in outcomes)
+    payloads: list[tuple[str, str, bytes]] = []
+    for write in parts.begun:
+        step, setup = write.step, (write if isinstance(write, Intent) else write.intent).setup
+        payloads.append((step.run_id, step.arguments_hash, step.arguments))
+        if setup is not None:
+            payloads.append((step.run_id, codec.content_hash(setup), setup))
     return payloads + [
-        (run_id, digest, value) for run_id, digest, value in values if digest and value is not None
+        (outcome.run_id, outcome.value_hash, outcome.value)
+        for outcome in (*[pair.outcome for pair in parts.completed], *parts.outcomes)
+        if outcome.value is not None and outcome.value_hash
     ]
 
 
@@ -151,6 +156,8 @@ def _write_steps(
     write: Callable[[sa.Connection, Sequence[_StepWrite]], int],
     explain: Callable[[sa.Connection, _StepWrite], Verdict],
 ) -> list[Result]:
+    if not writes:
+        return []
     if len(writes) > 1:
         savepoint = _Savepoint(connection)
         if write(connection, writes) == len(writes):

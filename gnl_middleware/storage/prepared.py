@@ -5,7 +5,7 @@ parameters and builds a result that nobody reads. Who listens to SQLAlchemy's ev
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
@@ -35,9 +35,8 @@ class Prepared:
             sqlalchemy.exc.DBAPIError: The database refused it.
         """
         text, values = self._text(connection)
-        if len(rows) == 1:
-            return execute(connection, text, values(rows[0]))
-        return execute(connection, text, [values(row) for row in rows])
+        given = values(rows[0]) if len(rows) == 1 else [values(row) for row in rows]
+        return _executed(connection, text, given, _rowcount)
 
     def fetch(self, connection: sa.Connection, parameters: _Row) -> Sequence[Sequence[Any]]:
         """Run it with these values by name; the rows that it gives.
@@ -46,7 +45,7 @@ class Prepared:
             sqlalchemy.exc.DBAPIError: The database refused it.
         """
         text, values = self._text(connection)
-        return _carried_out(connection, text, values(parameters), lambda cursor: cursor.fetchall())
+        return _executed(connection, text, values(parameters), _rows)
 
     def _text(self, connection: sa.Connection) -> tuple[str, Callable[[_Row], Any]]:
         schemas = connection.get_execution_options().get("schema_translate_map")
@@ -78,28 +77,30 @@ def execute(connection: sa.Connection, text: str, parameters: Any = None) -> int
     Raises:
         sqlalchemy.exc.DBAPIError: The database refused it.
     """
-    return _carried_out(connection, text, parameters, attrgetter("rowcount"))
+    return _executed(connection, text, parameters, _rowcount)
 
 
-def _carried_out(
-    connection: sa.Connection, text: str, parameters: Any, read: Callable[[Any], _Read]
-) -> _Read:
+_rowcount = attrgetter("rowcount")
+_rows = methodcaller("fetchall")
+
+
+def _executed(connection: sa.Connection, text: str, parameters: Any, read: Callable[[Any], _Read]) -> _Read:
     listened: Any = connection.engine.dispatch
     if listened.before_cursor_execute or listened.after_cursor_execute:
         kept = {"preserve_rowcount": True}
         return read(connection.exec_driver_sql(text, parameters, execution_options=kept))
-    driver = connection.dialect.loaded_dbapi
     opened: Any = connection.connection.dbapi_connection
     cursor = opened.cursor()
     try:
         if parameters is None:
             cursor.execute(text)
-        elif isinstance(parameters, list):
+        elif type(parameters) is list:
             cursor.executemany(text, cast("list[Any]", parameters))
         else:
             cursor.execute(text, parameters)
         return read(cursor)
-    except driver.Error as error:
+    except connection.dialect.loaded_dbapi.Error as error:
+        driver = connection.dialect.loaded_dbapi
         raise sqlalchemy.exc.DBAPIError.instance(
             text, None, error, driver.Error, dialect=connection.dialect
         ) from error

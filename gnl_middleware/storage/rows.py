@@ -2,7 +2,9 @@
 
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -55,17 +57,28 @@ MARKS = ("setups", "drifted", "blocked", "late")
 """The cells of a step that are noted beside what it is."""
 
 
+def _reader(kind: type, columns: Iterable[str]) -> Callable[[Any], dict[str, Any]]:
+    """From a value to its cells by name; None in columns that it has not."""
+    names, empty = [field.name for field in fields(kind) if field.name in columns], dict.fromkeys(columns)
+    values = attrgetter(*names)
+    return lambda value: empty | dict(zip(names, values(value), strict=True))
+
+
+_of_intent, _of_outcome = _reader(StoredStep, SET_BY_INTENT), _reader(Outcome, SET_BY_OUTCOME)
+_of_whole = _reader(StoredStep, [column.name for column in steps.c])
+
+
 def intent_row(intent: Intent, protection: Protection = NONE) -> dict[str, Any]:
     """The parameters of an intent."""
     step = intent.step
-    row = _cells(step, SET_BY_INTENT)
+    row = _cells(step, _of_intent)
     row["intent_seal"] = protection.seal("intent", _intent_cells(row))
     row["held_run"], row["held_fence"], row["expected"] = step.run_id, step.fence, intent.expected
     return row
 
 
-def _cells(step: StoredStep, columns: Iterable[str]) -> dict[str, Any]:
-    row: dict[str, Any] = {column: getattr(step, column, None) for column in columns}
+def _cells(step: StoredStep, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    row = read(step)
     row["setups"], row["answered"] = _listed(step.setups), _listed(step.answered)
     row["rounds"], row["calls"] = _listed(step.rounds), _encoded_calls(step.calls)
     row["raw"], row["drifted"], row["side_effect"] = int(step.raw), int(step.drifted), int(step.side_effect)
@@ -77,7 +90,7 @@ def _cells(step: StoredStep, columns: Iterable[str]) -> dict[str, Any]:
 def whole_row(step: StoredStep, protection: Protection = NONE) -> dict[str, Any]:
     """A step as it stands, every column of it: the row of a fork, whose seals and secrets belong to its own run."""
     run_id, key = step.run_id, step.key
-    row = _cells(step, (column.name for column in steps.c))
+    row = _cells(step, _of_whole)
     bound = failure_bound(run_id, key, step.token)
     row["failure"] = encoded_failure(step.failure, protection, *bound)
     row["blocked"] = protection.hidden_text(step.blocked, *reason_bound(run_id, key))
@@ -114,8 +127,12 @@ def _storable(text: str | None) -> str | None:
 
 def outcome_row(outcome: Outcome, protection: Protection = NONE) -> dict[str, Any]:
     """The parameters of an outcome."""
-    row = {column: getattr(outcome, column, None) for column in SET_BY_OUTCOME}
-    row |= {"ended": outcome.ended_tick, "raw": int(outcome.raw), "calls": _encoded_calls(outcome.calls)}
+    row = _of_outcome(outcome)
+    row["ended"], row["raw"], row["calls"] = (
+        outcome.ended_tick,
+        int(outcome.raw),
+        _encoded_calls(outcome.calls),
+    )
     row["token"] = outcome.new_token or outcome.token
     bound = failure_bound(outcome.run_id, outcome.key, row["token"])
     row["failure"] = encoded_failure(outcome.failure, protection, *bound)
