@@ -67,7 +67,10 @@ def _values(compiled: SQLCompiler) -> Callable[[_Row], Any]:
     constants = {name: bound.value for name, bound in compiled.binds.items() if not bound.required}
     if compiled.positiontup is None:
         return lambda row: {**row, **constants}
-    in_order = itemgetter(*compiled.positiontup)
+    names = compiled.positiontup
+    if len(names) == 1:  # of one name a getter makes no tuple
+        return lambda row: ({**row, **constants}[names[0]],)
+    in_order = itemgetter(*names)
     return (lambda row: in_order({**row, **constants})) if constants else in_order
 
 

@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, cast
@@ -227,7 +227,7 @@ def attempt_number(run_id: str, stored: Any) -> int:
     return stored or 0
 
 
-def stored_run(row: sa.RowMapping, now: float) -> StoredRun:
+def stored_run(row: Mapping[Any, Any], now: float) -> StoredRun:
     """A run from its row, leased or not at this time.
 
     Raises:

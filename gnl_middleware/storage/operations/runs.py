@@ -1,6 +1,6 @@
 """Runs and attempts: taken, renewed, left and listed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +23,12 @@ from gnl_middleware.storage.schema import (
     tags,
 )
 
+from . import lease_statements as statements
 from .chains import renew_chain
 from .dialects import insert, time_of
 from .shared import leave_shared, take_shared, with_workers
+
+_Row = Mapping[Any, Any]
 
 
 def take_run(connection: sa.Connection, opening: Opening) -> Opened:
@@ -39,8 +42,7 @@ def take_run(connection: sa.Connection, opening: Opening) -> Opened:
     Where the run was created with another ``locked`` than is asked for, nothing is taken.
     """
     opening = replace(opening, now=time_of(connection, opening.now))
-    at = runs.c.run_id == opening.run_id
-    row = _locked(connection, opening.run_id).first() or _created(connection, opening)
+    row = _locked(connection, opening.run_id) or _created(connection, opening)
     stored = stored_run(row, opening.now)  # raises where the row is damaged
     if stored.locked is not opening.locked and stored.status != "erased":
         return Opened(0, 0, 0, locked=stored.locked)
@@ -65,17 +67,15 @@ def take_run(connection: sa.Connection, opening: Opening) -> Opened:
         connection.execute(_end_attempts_left_open(opening))
     if before == "erased":
         _begin_anew(connection, opening)
-    taken = {"holder": opening.holder, "lease_ends_at": opening.now + opening.lease}
-    change = {"status": "running", "attempts": attempt, "fence": fence, "updated_at": opening.now}
-    connection.execute(
-        runs.update().where(at).values(**taken, **change, input_digest=_kept_input(row, opening))
-    )
-    started = {"holder": opening.holder, "started_at": opening.now, "status": "running"}
-    connection.execute(attempts.insert().values(run_id=opening.run_id, attempt=attempt, **started))
+    lease = {"holder": opening.holder, "lease_ends_at": opening.now + opening.lease}
+    begun = {"status": "running", "attempt": attempt, "fence": fence, "now": opening.now}
+    known = {"at_run": opening.run_id, "input_digest": _kept_input(row, opening)}
+    statements.TAKE.run(connection, [{**lease, **begun, **known}])
+    statements.BEGIN.run(connection, [{**lease, **begun, **known}])
     return _opened(row, fence, attempt, completed, before)
 
 
-def _opened(row: sa.RowMapping, fence: int, attempt: int, completed: int, before: str) -> Opened:
+def _opened(row: _Row, fence: int, attempt: int, completed: int, before: str) -> Opened:
     return Opened(
         fence=fence,
         attempt=attempt,
@@ -103,7 +103,7 @@ def look_at_run(connection: sa.Connection, opening: Opening) -> Opened:
     return Opened(row["fence"], row["attempts"], completed, status_before=row["status"])
 
 
-def _begin_beside(connection: sa.Connection, opening: Opening, row: sa.RowMapping) -> Opened:
+def _begin_beside(connection: sa.Connection, opening: Opening, row: _Row) -> Opened:
     """Begin an attempt of a run without a lock, whoever else is at it."""
     _check_free(connection, row, opening)
     if row["status"] == "erased":
@@ -113,10 +113,10 @@ def _begin_beside(connection: sa.Connection, opening: Opening, row: sa.RowMappin
     return take_shared(connection, opening, row, last_completed(connection, opening.run_id))
 
 
-def _locked(connection: sa.Connection, run_id: str) -> sa.MappingResult:
+def _locked(connection: sa.Connection, run_id: str) -> _Row | None:
     """The row of a run, which nobody else changes until the transaction ends."""
-    its = sa.select(runs).where(runs.c.run_id == run_id).with_for_update(key_share=True)
-    return connection.execute(its).mappings()
+    found = statements.LOCKED.fetch(connection, {"at_run": run_id})
+    return dict(zip(statements.COLUMNS, found[0], strict=True)) if found else None
 
 
 def hold_runs(connection: sa.Connection, run_ids: Iterable[str]) -> None:
@@ -151,29 +151,24 @@ def last_completed(connection: sa.Connection, run_id: str) -> int:
     return max(numbers, default=0)
 
 
-def _created(connection: sa.Connection, opening: Opening) -> sa.RowMapping:
+def _created(connection: sa.Connection, opening: Opening) -> _Row:
     """The row of a new run; where two workers create it at once, the second one meets the first one's."""
-    if connection.scalar(sa.select(steps.c.key).where(steps.c.run_id == opening.run_id).limit(1)) is not None:
+    if statements.ANY_STEP.fetch(connection, {"at_run": opening.run_id}):
         # Another worker may have created it and begun a step since we looked: then its row is there, too.
-        if (row := _locked(connection, opening.run_id).first()) is not None:
+        if (row := _locked(connection, opening.run_id)) is not None:
             return row
         raise JournalCorruptError(
             where=f"run {opening.run_id!r}", problem="it has steps, but no row of its own"
         )
-    new = insert(connection.dialect.name, runs).values(
-        run_id=opening.run_id,
-        status="running",
-        attempts=0,
-        created_at=opening.now,
-        updated_at=opening.now,
-        fence=0,
-        lease_ends_at=0.0,
-        input_digest=opening.input_digest,
-        metadata=opening.metadata,
-        locked=int(opening.locked),
-    )
-    connection.execute(new.on_conflict_do_nothing())
-    return _locked(connection, opening.run_id).one()
+    known = {"run_id": opening.run_id, "status": "running", "metadata": opening.metadata}
+    empty = {"attempts": 0, "fence": 0, "lease_ends_at": 0.0, "locked": int(opening.locked)}
+    times = {"created_at": opening.now, "updated_at": opening.now}
+    statements.CREATE.run(connection, [{**known, **empty, **times, "input_digest": opening.input_digest}])
+    if (row := _locked(connection, opening.run_id)) is None:
+        raise JournalCorruptError(
+            where=f"run {opening.run_id!r}", problem="its row was written and is not found"
+        )
+    return row
 
 
 def _begin_anew(connection: sa.Connection, opening: Opening) -> None:
@@ -193,7 +188,7 @@ def _put_marks(connection: sa.Connection, opening: Opening) -> None:
             connection.execute(insert(connection.dialect.name, table).on_conflict_do_nothing(), found)
 
 
-def _check_free(connection: sa.Connection, row: sa.RowMapping, opening: Opening) -> None:
+def _check_free(connection: sa.Connection, row: _Row, opening: Opening) -> None:
     if row["holder"] and row["lease_ends_at"] > opening.now and not opening.is_dead(row["holder"]):
         raise RunBusyError(
             run_id=opening.run_id,
@@ -204,7 +199,7 @@ def _check_free(connection: sa.Connection, row: sa.RowMapping, opening: Opening)
     _check_same(row, opening)
 
 
-def _check_same(row: sa.RowMapping, opening: Opening) -> None:
+def _check_same(row: _Row, opening: Opening) -> None:
     if row["status"] == "erased" and not opening.restart:
         raise RunErasedError(run_id=opening.run_id)
     recorded, asked = row["input_digest"], opening.input_digest
@@ -212,12 +207,12 @@ def _check_same(row: sa.RowMapping, opening: Opening) -> None:
         raise RunInputMismatchError(run_id=opening.run_id, recorded=recorded, asked=asked)
 
 
-def _began(connection: sa.Connection, row: sa.RowMapping) -> float | None:
+def _began(connection: sa.Connection, row: _Row) -> float | None:
     at = (attempts.c.run_id == row["run_id"]) & (attempts.c.attempt == row["attempts"])
     return connection.scalar(sa.select(attempts.c.started_at).where(at))
 
 
-def _kept_input(row: sa.RowMapping | None, opening: Opening) -> str | None:
+def _kept_input(row: _Row | None, opening: Opening) -> str | None:
     return (row["input_digest"] if row is not None else None) or opening.input_digest
 
 
@@ -238,25 +233,16 @@ def leave_run(connection: sa.Connection, leaving: Leaving) -> bool:
     if not leaving.locked:
         return leave_shared(connection, leaving)
     leaving = replace(leaving, now=time_of(connection, leaving.now))
-    mine = (runs.c.run_id == leaving.run_id) & (runs.c.fence == leaving.fence)
-    change: dict[str, Any] = {
-        "status": leaving.status,
-        "holder": None,
-        "lease_ends_at": 0.0,
-        "updated_at": leaving.now,
-    }
-    if leaving.status == "completed":
-        change["completed_at"] = leaving.now
-    ours = connection.execute(runs.update().where(mine).values(change)).rowcount == 1
-    at = (attempts.c.run_id == leaving.run_id) & (attempts.c.attempt == leaving.attempt)
+    at = {"at_run": leaving.run_id, "at_attempt": leaving.attempt, "at_fence": leaving.fence}
+    leave = statements.LEAVE_COMPLETED if leaving.status == "completed" else statements.LEAVE
+    ours = leave.run(connection, [{**at, "status": leaving.status, "now": leaving.now}]) == 1
     # An attempt that lost its lease has not ended the run, whatever its own code thinks.
     ended = leaving.status if ours and leaving.status != "running" else "interrupted"
     error = protection_of(connection).hidden_text(
         leaving.error, *attempt_bound(leaving.run_id, leaving.attempt)
     )
-    connection.execute(
-        attempts.update().where(at).values(status=ended, ended_at=leaving.now, error=error, **leaving.spared)
-    )
+    spared = {**dict.fromkeys(statements.SPARED), **leaving.spared}
+    statements.END.run(connection, [{**at, **spared, "status": ended, "now": leaving.now, "error": error}])
     if ours and leaving.readable:
         renew_chain(connection, leaving.run_id)
     return ours

@@ -1,6 +1,6 @@
 """Runs without a lock: several attempts go on at once, and each call is claimed by one of them (DESIGN 3.5)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,9 @@ from .dialects import time_of
 _Running = Sequence[sa.RowMapping]
 
 
-def take_shared(connection: sa.Connection, opening: Opening, row: sa.RowMapping, completed: int) -> Opened:
+def take_shared(
+    connection: sa.Connection, opening: Opening, row: Mapping[Any, Any], completed: int
+) -> Opened:
     """Begin an attempt beside those of other workers; the caller has locked the run's row.
 
     Args:
