@@ -37,6 +37,7 @@ from gnl_middleware.replay.call import (
     judge_endings_with,
     request_of,
 )
+from gnl_middleware.replay.snapshots import Snapshot
 from gnl_middleware.session.context import (
     FindPlaces,
     current_scope,
@@ -74,6 +75,7 @@ __all__ = [
     "Resume",
     "Run",
     "Session",
+    "Snapshot",
     "ToolCall",
     "as_journal",
     "call_part",
