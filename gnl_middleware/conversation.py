@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, is_
 
 from .identity import Hasher, Message, digest_of, hashed
 
@@ -59,13 +59,21 @@ class Request:
         It changes no answer, only what it takes to give it.
         """
         length = len(earlier.messages)
-        if self.told[:length] != earlier.told:
+        if not self._begins_with(earlier):
             return
-        chain, standings = list(earlier.chain), list(earlier.standings[: self._settled_standings(length)])
+        chain, standings = list(earlier.chain), list(earlier.standings[: earlier.settled_standings])
         _chain_on(chain, self.messages[length:])
-        _stand_on(standings, self.messages, self._assistants)
-        self.__dict__.update(chain=tuple(chain), standings=tuple(standings))
+        assistants = [*earlier.assistants, *_assistants(self.messages, length)]
+        _stand_on(standings, self.messages, assistants)
+        self.__dict__.update(chain=tuple(chain), standings=tuple(standings), assistants=assistants)
         self.shapes[:] = earlier.shapes
+
+    def _begins_with(self, earlier: "Request") -> bool:
+        length = len(earlier.messages)
+        if length > len(self.messages):
+            return False
+        # Adapters that describe only what is new hand on the very messages of the request before.
+        return all(map(is_, self.messages, earlier.messages)) or self.told[:length] == earlier.told
 
     @cached_property
     def told(self) -> list[tuple[object, ...]]:
@@ -73,14 +81,16 @@ class Request:
         return list(map(_TOLD, self.messages))
 
     @cached_property
-    def _assistants(self) -> list[int]:
-        return [index for index, message in enumerate(self.messages) if message.reply is not None]
+    def assistants(self) -> list[int]:
+        """Where the assistant's messages are."""
+        return _assistants(self.messages, 0)
 
-    def _settled_standings(self, length: int) -> int:
-        """How many standings of the first messages nothing that follows can change: those before the last open calls."""
-        before = [index for index in self._assistants if index < length]
-        places = range(len(before) - 1, -1, -1)
-        return next((place for place in places if self.messages[before[place]].call_ids), len(before))
+    @property
+    def settled_standings(self) -> int:
+        """How many standings nothing that follows can change: those before the last open calls."""
+        places = range(len(self.assistants) - 1, -1, -1)
+        open_ones = (place for place in places if self.messages[self.assistants[place]].call_ids)
+        return next(open_ones, len(self.assistants))
 
     @cached_property
     def chain(self) -> tuple[str, ...]:
@@ -98,7 +108,7 @@ class Request:
     def standings(self) -> tuple[Standing, ...]:
         """The assistant messages of the history with their answers; an answer belongs to the last one asking for it."""
         found: list[Standing] = []
-        _stand_on(found, self.messages, self._assistants)
+        _stand_on(found, self.messages, self.assistants)
         return tuple(found)
 
     def shape(self, ours: Container[str]) -> str:
@@ -129,6 +139,10 @@ class Request:
             if self.chain[length] in known:
                 return length
         return 0
+
+
+def _assistants(messages: Sequence[Message], start: int) -> list[int]:
+    return [index for index in range(start, len(messages)) if messages[index].reply is not None]
 
 
 def _chain_on(digests: list[str], messages: Iterable[Message]) -> None:
