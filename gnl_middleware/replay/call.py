@@ -130,20 +130,25 @@ class ToolCall(Call):
         arguments: What it is called with; plain data.
         call_id: The provider's id; empty where it gave none.
         carrier: Digest of the assistant message that carries the call, where the framework shows it.
-        occurrence: Which of the equal carriers in the history it is, from 1.
+        occurrence: Which of the equal carriers in the history it is, from 1; or how to find that out, which is seldom asked.
         place: Its place among the calls of the carrier, from 0, where the framework shows it.
     """
 
     arguments: Any
     call_id: str
     carrier: str | None = None
-    occurrence: int = 1
+    occurrence: int | Callable[[], int] = 1
     place: int | None = None
 
     @property
     def kind(self) -> Kind:
         """Always ``tool``."""
         return "tool"
+
+    @property
+    def of_equals(self) -> int:
+        """Which of the equal carriers in the history it is."""
+        return self.occurrence() if callable(self.occurrence) else self.occurrence
 
 
 @dataclass(frozen=True, kw_only=True)

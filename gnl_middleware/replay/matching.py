@@ -154,7 +154,7 @@ def _carrying_reply(record: Record, scope: str, call: ToolCall, fingerprint: str
     if same := [step for step in carriers if step.reply_digest == call.carrier] or carriers:
         return _of_this_node(record, scope, call, fingerprint, same)
     if call.carrier is not None and (
-        reply := record.standing(scope, call.carrier, call.occurrence, last=True)
+        reply := record.standing(scope, call.carrier, call.of_equals, last=True)
     ):
         return record.steps[reply]
     # A person may have edited the carrying message; the last reply that asked for this call is the one that led here.
