@@ -27,11 +27,12 @@ from gnl_middleware.adapter import (
 )
 
 from . import replies
+from .described import described
 from .errors import passing
 from .graphs import mark_replayed, places_of
 from .inside import with_models_replaced
 from .private import NATIVE_STREAMS, copied_as, overrides
-from .requests import identified, model_name, normalised, setup_of
+from .requests import model_name, setup_of
 from .runs import run_named_in, session_here
 from .streams import each_within, each_within_async
 
@@ -153,15 +154,18 @@ class _Journaled:
         session = self._gnl_session()
         if session is None:
             return ask()
-        return perform(session, self._gnl_call(messages, stop, options, replies.as_result, run_manager), ask)
+        return perform(
+            session, self._gnl_call(session, messages, stop, options, replies.as_result, run_manager), ask
+        )
 
     def _gnl_session(self) -> Session | None:
         if _is_inner_call(self):
             return None
         return session_here(name=model_name(cast("BaseChatModel", self)), on_no_run=self.gnl_on_no_run)
 
-    def _gnl_call(
+    def _gnl_call(  # noqa: PLR0917 - one place for what four methods of LangChain are given
         self,
+        session: Session,
         messages: Sequence[BaseMessage],
         stop: Sequence[str] | None,
         options: dict[str, Any],
@@ -169,8 +173,7 @@ class _Journaled:
         run_manager: Any,
     ) -> ModelCall:
         model = cast("BaseChatModel", self)
-        told = tuple(normalised(message) for message in messages)
-        parts = tuple(identified(message, each) for message, each in zip(messages, told, strict=True))
+        told, parts = described(session, messages)
         setup = setup_of(model, stop, options)
         return ModelCall(
             name=model_name(model),
@@ -208,7 +211,7 @@ class _JournaledAsync(_Journaled):
         if session is None:
             return await ask()
         return await perform_async(
-            session, self._gnl_call(messages, stop, options, replies.as_result, run_manager), ask
+            session, self._gnl_call(session, messages, stop, options, replies.as_result, run_manager), ask
         )
 
 
@@ -231,7 +234,7 @@ class _JournaledStream(_Journaled):
         if session is None:
             yield from ask()
             return
-        call = self._gnl_call(messages, stop, options, replies.as_chunks, run_manager)
+        call = self._gnl_call(session, messages, stop, options, replies.as_chunks, run_manager)
         yield from perform_stream(session, call, ask, replies.kept)
 
 
@@ -254,6 +257,6 @@ class _JournaledAsyncStream(_Journaled):
             async for chunk in ask():
                 yield chunk
             return
-        call = self._gnl_call(messages, stop, options, replies.as_chunks, run_manager)
+        call = self._gnl_call(session, messages, stop, options, replies.as_chunks, run_manager)
         async for chunk in perform_stream_async(session, call, ask, replies.kept):
             yield chunk

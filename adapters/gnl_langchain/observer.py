@@ -21,10 +21,11 @@ from gnl_middleware.adapter import (
 )
 
 from . import replies
+from .described import described
 from .errors import UnjournaledCallError, passing
 from .graphs import GraphChain, chain_around
 from .labels import Labels, Tool
-from .requests import UNKNOWN_SETUP, identified, normalised
+from .requests import UNKNOWN_SETUP
 from .tools import ending
 
 _REMEDY = (
@@ -119,8 +120,7 @@ class JournalCallbackHandler(GraphChain):
             serialized, messages, run_id=run_id, parent_run_id=parent_run_id, metadata=metadata
         )
         run = self._join(run_id, parent_run_id)
-        told = tuple(normalised(message) for message in messages[0])
-        parts = tuple(identified(message, each) for message, each in zip(messages[0], told, strict=True))
+        told, parts = described(run.session, messages[0])
         call = ModelCall(
             name=str((metadata or {}).get("ls_model_name") or kwargs.get("name") or "model"),
             request=request_of(told, parts, UNKNOWN_SETUP),
