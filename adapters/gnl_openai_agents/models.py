@@ -25,6 +25,7 @@ from gnl_middleware.adapter import (
 )
 
 from . import replies
+from .described import described
 from .errors import is_ours, passing
 from .private import clean_up
 from .requests import Asked, model_name
@@ -134,7 +135,9 @@ class JournaledModel(Model):
 
     def _gnl_call(self, session: Session, asked: Asked, decode: Callable[[Any], Any]) -> ModelCall:
         model = self._gnl_model
-        request, messages, setup = asked.request(model, _replied.get(session, {}))
+        request, messages, setup = asked.request(
+            model, _replied.get(session, {}), lambda items: described(session, items)
+        )
         return ModelCall(
             name=model_name(model),
             # The server keeps the conversation, and may have gone on from a call that was cut off.

@@ -6,7 +6,7 @@ model, settings, tools, handoffs and the output schema.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 from typing import Any, cast
@@ -28,6 +28,10 @@ _NAMED_BY_TYPE = {
 _ASKED_FOR = {"shell_call": "action", "local_shell_call": "action", "apply_patch_call": "operation"}
 _WITHOUT_CALL_ID = frozenset({"apply_patch_call"})
 """Calls whose id the SDK hides from the code that carries them out."""
+
+
+Describe = Callable[[Sequence[Any]], Iterable[tuple[Any, Message]]]
+"""From items to the messages that they are: as the model is told them, and as identity sees them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,14 @@ class Asked:
             "prompt": self.prompt,
         }
 
-    def conversation(self, replied: Mapping[str, Message]) -> tuple[tuple[Any, ...], tuple[Message, ...]]:
+    def conversation(
+        self, replied: Mapping[str, Message], describe: Describe
+    ) -> tuple[tuple[Any, ...], tuple[Message, ...]]:
         """The normalised messages, and as identity sees them.
 
         Args:
             replied: Replies of this run by their response id, where the server keeps the history.
+            describe: Gives the messages that items are.
         """
         told: list[tuple[Any, Message]] = []
         if self.instructions is not None:
@@ -70,7 +77,7 @@ class Asked:
             told.append(_message("conversation", self.conversation_id))
         if self.previous_response_id is not None:
             told.append(_continued(self.previous_response_id, replied.get(self.previous_response_id)))
-        told.extend(_messages(items_of(self.input)))
+        told.extend(describe(_given_items(self.input)))
         return tuple(message for message, _ in told), tuple(part for _, part in told)
 
     def setup(self, model: Any) -> dict[str, Any]:
@@ -91,30 +98,34 @@ class Asked:
             "prompt": described(self.prompt),
         }
 
-    def request(self, model: Any, replied: Mapping[str, Message]) -> tuple[Request, tuple[Any, ...], Any]:
+    def request(
+        self, model: Any, replied: Mapping[str, Message], describe: Describe
+    ) -> tuple[Request, tuple[Any, ...], Any]:
         """The request, its normalised messages and its setup."""
-        messages, parts = self.conversation(replied)
+        messages, parts = self.conversation(replied, describe)
         setup = self.setup(model)
         return request_of(messages, parts, setup), messages, setup
 
 
 def items_of(given: str | Sequence[Any]) -> list[dict[str, Any]]:
     """The items of an input, as plain data."""
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    return [plain(item) for item in given]
+    return [plain(item) for item in _given_items(given)]
+
+
+def _given_items(given: str | Sequence[Any]) -> Sequence[Any]:
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
 def as_messages(items: Iterable[Any]) -> tuple[tuple[Any, ...], tuple[Message, ...]]:
     """Items of a history as normalised messages, and as identity sees them."""
-    found = list(_messages(items_of(list(items))))
+    found = list(messages_of(items_of(list(items))))
     return tuple(told for told, _ in found), tuple(part for _, part in found)
 
 
 def first_request(instructions: Any, given: str | Sequence[Any]) -> Request:
     """What a model is asked at first, by an agent with these instructions; its setup is left out."""
     begun = [] if instructions is None else [_message("system", instructions)]
-    parts = [part for _, part in (*begun, *_messages(items_of(given)))]
+    parts = [part for _, part in (*begun, *messages_of(items_of(given)))]
     return Request(messages=tuple(parts), setup="")
 
 
@@ -168,16 +179,17 @@ def model_name(model: Any) -> str:
     return name if isinstance(name, str) else type(model).__qualname__
 
 
-def _messages(items: Sequence[dict[str, Any]]) -> Iterable[tuple[Any, Message]]:
+def messages_of(items: Sequence[dict[str, Any]]) -> Iterable[tuple[Any, Message]]:
     """The conversation in messages: what one reply brought is one, though the SDK spreads it over several items."""
-    for is_reply, group in groupby(items, key=_is_of_reply):
+    for is_reply, group in groupby(items, key=is_of_reply):
         if is_reply:
             yield _assistant(list(group))
         else:
             yield from (_given(item) for item in group)
 
 
-def _is_of_reply(item: Mapping[str, Any]) -> bool:
+def is_of_reply(item: Mapping[str, Any]) -> bool:
+    """Whether an item was brought by a reply."""
     role, kind = item.get("role"), str(item.get("type") or "message")
     if kind == "message":
         return role == "assistant"

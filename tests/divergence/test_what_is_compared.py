@@ -126,7 +126,9 @@ OPENAI_DIFFERENT = {
 
 def fingerprint(item: dict[str, Any]) -> str:
     asked = openai_agents.Asked(None, [item], ModelSettings(), [], None, [], None, None, None)
-    messages, parts = asked.conversation({})
+    messages, parts = asked.conversation(
+        {}, lambda items: openai_agents.messages_of(openai_agents.items_of(items))
+    )
     return digest([messages, [part.digest for part in parts]])
 
 
