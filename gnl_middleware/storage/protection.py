@@ -83,6 +83,8 @@ class Protection:
             JournalKeyError: It was made with another key, with one where none is given, or without one.
         """
         made = self.seal(kind, cells)
+        if made == stored and self.integrity_key is None:
+            return True  # a digest that everybody can make: how long it takes to compare tells nothing
         if not isinstance(stored, str):
             return False
         self._check_key(stored, where)

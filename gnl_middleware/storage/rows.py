@@ -1,4 +1,4 @@
-"""Steps and runs as rows, and back: what is stored in which column, and what a readable row looks like."""
+"""Steps as rows, and runs as rows and back: what is stored in which column. ``reading`` makes steps of rows again."""
 
 import json
 import zlib
@@ -21,15 +21,8 @@ from .schema import steps
 
 _Row = dict[str, Any] | sa.RowMapping
 _COMPRESSED_FROM = 1024
-_SEAL = 16
-_STEP = tuple(column.name for column in steps.c if not column.name.endswith("_seal"))
-_TEXTS = ("run_id", "key", "scope", "name", "token", "arguments_hash", "fingerprint")
-_TEXTS_OR_NONE = (
-    *("reply", "call_id", "shape", "base", "reply_digest", "value_hash", "blocked", "resolution", "holder"),
-    *("origin", "payloads"),
-)
-_NUMBERS = ("number", "fence", "tries", "attempt", "begun", "tokens", "raw", "drifted", "side_effect")
-_NUMBERS_OR_NONE = ("position", "ended")
+SEAL = 16
+"""Characters of the digest that an error begins with."""
 _RUN_STATUSES = ("running", "paused", "completed", "failed", "blocked", "erased")
 _TOLD_FIRST = (
     *("run_id", "key", "number", "scope", "kind", "name", "reply", "position", "call_id", "side_effect"),
@@ -42,6 +35,12 @@ _TOLD_BY_INTENT = (
 _TOLD_BY_OUTCOME = (
     *("status", "finished_at", "ended", "value_hash", "raw", "resolution", "reply_digest", "calls", "tokens"),
 )
+SEALED_BY_INTENT = (*_TOLD_FIRST, *_TOLD_BY_INTENT)
+"""What an intent's seal covers, and the origin where there is one: rows from before there were forks are sealed without."""
+
+SEALED_BY_OUTCOME = ("token", *_TOLD_BY_OUTCOME)
+"""What an outcome's seal covers, between the run id with the key and the mark of the error."""
+
 SET_BY_INTENT = (
     *KEPT_ON_RETRY,
     *_TOLD_BY_INTENT,
@@ -106,17 +105,22 @@ def whole_row(step: StoredStep, protection: Protection = NONE) -> dict[str, Any]
 
 def _intent_cells(row: _Row) -> list[Any]:
     """What an intent's seal covers: a row that damage put together from others is not believed."""
-    # Rows that were written before there were forks have no origin, and are sealed without it.
     origin = [row["origin"]] if row["origin"] is not None else []
-    return [row[column] for column in (*_TOLD_FIRST, *_TOLD_BY_INTENT)] + origin
+    return [row[column] for column in SEALED_BY_INTENT] + origin
 
 
 def _outcome_cells(row: _Row, run_id: str, key: str, protection: Protection) -> list[Any]:
     """What an outcome's seal covers."""
-    told, failure = [row[column] for column in _TOLD_BY_OUTCOME], row["failure"] or b""
+    told = [row[column] for column in SEALED_BY_OUTCOME]
+    return [run_id, key, *told, failure_mark(row["failure"], protection)]
+
+
+def failure_mark(failure: bytes | None, protection: Protection) -> Any:
+    """What stands for an error in the seal of its outcome."""
+    failure = failure or b""
     plain = protection.integrity_key is None and not is_encrypted(failure)
     # A plain error has a seal of its own, which it begins with.
-    return [run_id, key, row["token"], *told, failure[:_SEAL] if plain else codec.content_hash(failure)]
+    return failure[:SEAL] if plain else codec.content_hash(failure)
 
 
 def _storable(text: str | None) -> str | None:
@@ -176,44 +180,7 @@ def encoded_failure(
     if failure is None:
         return None
     encoded = codec.encode([failure.type_name, failure.text, failure.args, failure.state])
-    return protection.hidden(codec.content_hash(encoded)[:_SEAL].encode() + encoded, *bound)
-
-
-def _failure(row: _Row, protection: Protection, where: str) -> RecordedFailure | None:
-    stored = row["failure"]
-    if stored is None:
-        return None
-    if isinstance(stored, bytes):
-        bound = failure_bound(row["run_id"], row["key"], row["token"])
-        stored = protection.shown(stored, *bound, where=where)
-    if not isinstance(stored, bytes) or codec.content_hash(stored[_SEAL:])[:_SEAL].encode() != stored[:_SEAL]:
-        raise ValueError("its error does not match its hash")
-    return RecordedFailure(*codec.outline(stored[_SEAL:]))
-
-
-def check_complete(run_id: str, found: Sequence[StoredStep], counted: dict[str, Any]) -> None:
-    """Raise where rows are not found again: what they record would happen once more.
-
-    Args:
-        run_id: The run.
-        found: Its steps.
-        counted: How many side effects it has begun, and how many steps it had when its chain was made last, or None.
-
-    Raises:
-        JournalCorruptError: Fewer are found than the run has counted.
-    """
-    present, begun, expected = (
-        sum(step.side_effect for step in found),
-        counted["side_effects"],
-        counted["expected_steps"] or 0,
-    )
-    problem = None
-    if present != begun:
-        problem = f"{begun} side effects began in it, and {present} of them are found"
-    elif len(found) < expected:
-        problem = f"{expected} steps were recorded in it, and {len(found)} of them are found"
-    if problem is not None:
-        raise JournalCorruptError(where=f"run {run_id!r}", problem=problem)
+    return protection.hidden(codec.content_hash(encoded)[:SEAL].encode() + encoded, *bound)
 
 
 def attempt_number(run_id: str, stored: Any) -> int:
@@ -277,144 +244,10 @@ def metadata_of(stored: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", metadata)
 
 
-def stored_step(row: dict[str, Any], protection: Protection = NONE) -> StoredStep:
-    """A step from its row and payloads.
-
-    Raises:
-        JournalCorruptError: The row is not readable.
-        JournalKeyError: It was written with other keys.
-    """
-    where = f"run {row['run_id']!r}, step {row['key']!r}"
-    try:
-        arguments = _body(row, "arguments", protection, where)
-        value = _body(row, "value", protection, where)
-        unreadable = row["value_hash"] is None and (row["status"] != "done" or row["failure"] is not None)
-        if arguments is None or (value is None and not unreadable):
-            raise ValueError("its arguments or its value are gone")  # noqa: TRY301 - reported with the row's name below
-        checked = _checked(row, protection, where)
-        _check_seals(row, protection, where)
-        return StoredStep(**checked, arguments=arguments, value=value)
-    except (KeyError, TypeError, ValueError, zlib.error, JournalCorruptError) as error:
-        raise JournalCorruptError(where=where, problem=_problem(error)) from error
-
-
-def _check_seals(row: _Row, protection: Protection, where: str) -> None:
-    if not protection.fits("intent", _intent_cells(row), row["intent_seal"], where=where):
-        raise ValueError("its cells were not written together")
-    if row["outcome_seal"] is None:
-        believed = row["status"] == "started"
-    else:  # also of a try that a person has cleared to run
-        cells = _outcome_cells(row, row["run_id"], row["key"], protection)
-        believed = protection.fits("outcome", cells, row["outcome_seal"], where=where)
-    if not believed:
-        raise ValueError("its outcome was not written for it")
-
-
-def _body(row: _Row, payload: str, protection: Protection, where: str) -> bytes | None:
-    body, compressed, content_hash = (row[f"{payload}_{cell}"] for cell in ("body", "compressed", "hash"))
-    if body is None:
-        return None
-    if isinstance(body, bytes):
-        bound = payload_bound(row["payloads"] or row["run_id"], content_hash)
-        body = protection.shown(body, *bound, where=where)
-    return payload_body(body, compressed, content_hash, payload)
-
-
-def payload_body(stored: Any, compressed: Any, content_hash: str, payload: str) -> bytes:
-    """A payload from its row.
-
-    Raises:
-        TypeError: It is stored as something else than bytes.
-        ValueError: It does not match its hash.
-        zlib.error: It cannot be decompressed.
-    """
-    if not isinstance(stored, bytes) or compressed not in (0, 1):
-        raise TypeError(f"its {payload} are stored as {type(stored).__name__}")
-    body = zlib.decompress(stored) if compressed else stored
-    if codec.content_hash(body) != content_hash:
-        raise ValueError(f"its {payload} does not match its hash")
-    return body
-
-
-def setup_body(run_id: str, found: sa.RowMapping | None, protection: Protection = NONE) -> bytes | None:
-    """The setup of a model from its row; None where there is none.
-
-    Raises:
-        JournalCorruptError: The row is not readable.
-    """
-    if found is None:
-        return None
-    where, body = f"run {run_id!r}, a model's setup", found["body"]
-    try:
-        if isinstance(body, bytes):
-            body = protection.shown(body, *payload_bound(found["run_id"], found["hash"]), where=where)
-        return payload_body(body, found["compressed"], found["hash"], "setup")
-    except (TypeError, ValueError, zlib.error) as error:
-        raise JournalCorruptError(where=where, problem=str(error)) from error
-
-
 def _check(row: Any, kinds: type | tuple[type, ...], names: Iterable[str]) -> None:
     for name in names:
         if not isinstance(row[name], kinds):
             raise TypeError(f"its {name} is {row[name]!r}")
-
-
-def _texts(stored: Any) -> tuple[str, ...]:
-    if stored == "[]":
-        return ()
-    found = json.loads(stored)
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in cast("list[Any]", found)):
-        raise TypeError(f"{stored!r} is no list of texts")
-    return tuple(cast("list[str]", found))
-
-
-def _integers(stored: Any) -> tuple[int, ...]:
-    if stored == "[]":
-        return ()
-    found = json.loads(stored)
-    if not isinstance(found, list) or not all(type(item) is int for item in cast("list[Any]", found)):
-        raise TypeError(f"{stored!r} is no list of whole numbers")
-    return tuple(cast("list[int]", found))
-
-
-def _calls(stored: Any) -> tuple[ReplyCall, ...]:
-    if stored == "[]":
-        return ()
-    found = json.loads(stored)
-    if not isinstance(found, list):
-        raise TypeError(f"{stored!r} is no list of calls")
-    return tuple(ReplyCall(*_texts(json.dumps(call))) for call in cast("list[Any]", found))
-
-
-def _checked(row: _Row, protection: Protection, where: str) -> dict[str, Any]:
-    step = {name: row[name] for name in _STEP}
-    if step["status"] not in ("started", "done", "failed", "withdrawn", "paused"):
-        raise ValueError(f"unknown status {step['status']!r}")
-    if step["kind"] not in ("model", "tool", "value") or step["policy"] not in ("", "safe", "keyed", "never"):
-        raise ValueError(f"unknown kind {step['kind']!r} or policy {step['policy']!r}")
-    _check(step, str, _TEXTS)
-    _check(step, (str, type(None)), _TEXTS_OR_NONE)
-    _check(step, int, _NUMBERS)
-    _check(step, (int, type(None)), _NUMBERS_OR_NONE)
-    _check(step, float, ("started_at",))
-    _check(step, (float, type(None)), ("finished_at", "claimed_until"))
-    step |= _shown_news(step, protection, where)
-    step |= {"failure": _failure(step, protection, where), "calls": _calls(step["calls"])}
-    step |= {"setups": _texts(step["setups"]), "answered": _texts(step["answered"])}
-    step |= {"rounds": _integers(step["rounds"])}
-    return step | {name: bool(step[name]) for name in ("raw", "drifted", "side_effect")}
-
-
-def _shown_news(step: _Row, protection: Protection, where: str) -> dict[str, Any]:
-    """Why it waits, and what came late, readable."""
-    run_id, key = step["run_id"], step["key"]
-    late, blocked = step["late"], step["blocked"]
-    if isinstance(late, bytes):
-        late = protection.shown(late, *late_bound(run_id, key), where=where)
-    return {
-        "late": late,
-        "blocked": protection.shown_text(blocked, *reason_bound(run_id, key), where=where),
-    }
 
 
 def _problem(error: Exception) -> str:

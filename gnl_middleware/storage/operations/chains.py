@@ -8,7 +8,9 @@ from gnl_middleware.errors import JournalCorruptError, JournalError
 from gnl_middleware.model import Integrity, StoredStep
 from gnl_middleware.storage import chain
 from gnl_middleware.storage.protection import protection_of
-from gnl_middleware.storage.rows import CHAINED, MARKS, check_complete, stored_step
+from gnl_middleware.storage.prepared import Prepared
+from gnl_middleware.storage.reading import KEY, check_complete, stored_step
+from gnl_middleware.storage.rows import CHAINED, MARKS
 from gnl_middleware.storage.schema import attempts, resolutions, runs, steps
 
 from .loading import loaded_rows
@@ -28,10 +30,12 @@ _RUN = (
     .where(runs.c.run_id == sa.bindparam("at_run"))
     .order_by(attempts.c.attempt.desc())
 )
-_STEPS = (
-    sa.select(*[steps.c[name] for name in (*CHAINED, *MARKS)])
-    .where(steps.c.run_id == sa.bindparam("at_run"))
-    .order_by(steps.c.number, steps.c.key)
+_STEPS = Prepared(
+    lambda _: (
+        sa.select(*[steps.c[name] for name in (*CHAINED, *MARKS)])
+        .where(steps.c.run_id == sa.bindparam("at_run"))
+        .order_by(steps.c.number, steps.c.key)
+    )
 )
 _ATTEMPTS = (
     sa.select(
@@ -61,7 +65,7 @@ def read_chain(connection: sa.Connection, run_id: str) -> chain.ChainedRows | No
         locked=run["locked"] == 1,
         moving=[run[name] for name in _MOVING],
         at_rest=run["holder"] is None and bool(left) and left[-1][0] == run["linked"],
-        steps=connection.execute(_STEPS, at).all(),
+        steps=_STEPS.fetch(connection, at),
         attempts=left,
         resolutions=connection.execute(_RESOLUTIONS, at).all(),
     )
@@ -124,7 +128,7 @@ def _row_problems(connection: sa.Connection, run_id: str) -> list[str]:
     protection, found = protection_of(connection), loaded_rows(connection, run_id)
     for row in found:
         try:
-            if row["key"] is not None:
+            if row[KEY] is not None:
                 loaded.append(stored_step(row, protection))
         except JournalError as error:
             problems.append(str(error))

@@ -5,6 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from gnl_middleware.storage.prepared import Prepared
+from gnl_middleware.storage.reading import LoadedRow
 from gnl_middleware.storage.schema import attempts, blobs, resolutions, runs, steps
 
 _ARGUMENTS, _VALUE = blobs.alias("arguments_blob"), blobs.alias("value_blob")
@@ -33,17 +35,17 @@ _LOAD = (
     .where(runs.c.run_id == _AT)
     .order_by(steps.c.number)
 )
+"""Gives what ``LOADED`` names, in that order."""
+_RUN = Prepared(lambda _: _LOAD)
+_STEP = Prepared(lambda _: _LOAD.where(steps.c.key == sa.bindparam("at_key")))
 
 
-def loaded_rows(connection: sa.Connection, run_id: str) -> Sequence[dict[str, Any]]:
+def loaded_rows(connection: sa.Connection, run_id: str) -> Sequence[LoadedRow]:
     """The rows of a run's steps; one without a key where it has none, and no row where there is no run."""
-    found = connection.execute(_LOAD, {"at_run": run_id})
-    names = list(found.keys())
-    # Fetched whole before the first row is read: the error about a damaged one would keep the cursor, and the file, open.
-    return [dict(zip(names, row, strict=True)) for row in found.all()]
+    return _RUN.fetch(connection, {"at_run": run_id})
 
 
-def loaded_row(connection: sa.Connection, run_id: str, key: str) -> dict[str, Any] | None:
+def loaded_row(connection: sa.Connection, run_id: str, key: str) -> LoadedRow | None:
     """The row of one step."""
-    found = connection.execute(_LOAD.where(steps.c.key == key), {"at_run": run_id}).mappings().first()
-    return None if found is None else dict(found)
+    found = _STEP.fetch(connection, {"at_run": run_id, "at_key": key})
+    return found[0] if found else None

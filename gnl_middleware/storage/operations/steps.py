@@ -11,19 +11,17 @@ from gnl_middleware.storage.bounds import late_bound, note_bound, reason_bound
 from gnl_middleware.storage.prepared import Prepared
 from gnl_middleware.storage.protection import protection_of
 from gnl_middleware.storage.protocol import Completed, Intent, Outcome, Verdict
+from gnl_middleware.storage.reading import KEY, check_complete, setup_body, stored_step
 from gnl_middleware.storage.rows import (
     KEPT_ON_RETRY,
     SET_BY_COMPLETED,
     SET_BY_INTENT,
     SET_BY_OUTCOME,
     blob_row,
-    check_complete,
     completed_row,
     encoded_failure,
     intent_row,
     outcome_row,
-    setup_body,
-    stored_step,
 )
 from gnl_middleware.storage.schema import blobs, resolutions, runs, steps
 
@@ -262,7 +260,7 @@ def load_steps(connection: sa.Connection, run_id: str, now: float) -> list[Store
         JournalCorruptError: A row is not readable, or that of a side effect is gone.
     """
     protection, found = protection_of(connection), loaded_rows(connection, run_id)
-    loaded = [stored_step(row, protection) for row in found if row["key"] is not None]
+    loaded = [stored_step(row, protection) for row in found if row[KEY] is not None]
     if found:
         check_complete(run_id, loaded, found[0])
         if protection.integrity_key is not None:
