@@ -23,14 +23,17 @@ from gnl_middleware.adapter import (
     request_of,
     session_for,
 )
+from gnl_middleware.storage.splicing import joined
 
 from .subject import AsyncWork, Database, LoopedSubject, Place, Work, database_size, file_size
 from .text import payload
 
 _ROWS = (
-    "SELECT step.*, asked.body, asked.compressed, given.body, given.compressed FROM gnl_steps AS step"
+    "SELECT step.*, asked.body, asked.compressed, given.body, given.compressed, part.body, part.compressed"
+    " FROM gnl_steps AS step"
     " LEFT JOIN gnl_blobs AS asked ON asked.run_id = step.run_id AND asked.hash = step.arguments_hash"
     " LEFT JOIN gnl_blobs AS given ON given.run_id = step.run_id AND given.hash = step.value_hash"
+    " LEFT JOIN gnl_blobs AS part ON part.run_id = asked.run_id AND part.hash = asked.source"
     " WHERE step.run_id = ? ORDER BY step.number"
 )
 _SETUP = {"model": "answers at once", "tools": ["effect"]}
@@ -167,10 +170,13 @@ def decode_rows(path: Path, run_id: str) -> int:
     rows = []
     with contextlib.closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(_ROWS, (run_id,)).fetchall()
-    for *_, asked, asked_small, given, given_small in rows:
+    for *_, asked, asked_small, given, given_small, part, part_small in rows:
         for body, is_compressed in ((asked, asked_small), (given, given_small)):
             if body is not None:
-                orjson.loads(zlib.decompress(body) if is_compressed else body)
+                plain = zlib.decompress(body) if is_compressed else body
+                if part is not None and body is asked:
+                    plain = joined(plain, zlib.decompress(part) if part_small else part)
+                orjson.loads(plain)
     return len(rows)
 
 

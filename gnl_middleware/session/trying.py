@@ -11,7 +11,7 @@ from gnl_middleware.policy import Policy
 from gnl_middleware.replay.call import AnyCall, FunctionCall, ModelCall, ToolCall
 from gnl_middleware.replay.divergence import left_record_error
 from gnl_middleware.replay.matching import Placement, answered_steps
-from gnl_middleware.storage.protocol import Effect, Intent, Owner, Predecessor, Verdict
+from gnl_middleware.storage.protocol import Effect, Intent, Owner, Predecessor, Source, Verdict
 
 from .ending import Live, abandon, release, withdraw
 from .points import reach
@@ -174,6 +174,7 @@ def _claim(session: Session, attempt: Attempt, before: StoredStep | None) -> Liv
         durable=step.policy in ("never", "keyed") or effect is not None,
         setup=_new_setup(session, attempt.call),
         claim=None if session.locked else session.lease.length,
+        sources=_sources(session, step),
     )
     live = Live(step, attempt.call, intent, Ended(), session.clock.monotonic())
     session.record.running[step.key] = live.ended
@@ -183,6 +184,18 @@ def _claim(session: Session, attempt: Attempt, before: StoredStep | None) -> Liv
         session.record.reenter(inner_scope(step.key))
     session.record.put(step)
     return live
+
+
+def _sources(session: Session, step: StoredStep) -> tuple[Source, ...]:
+    """What a model is told of that stands in the journal already: the values of the tool steps whose answers it gets now."""
+    if step.kind != "model":
+        return ()
+    found = [session.record.steps[key] for key in step.answered if key in session.record.steps]
+    return tuple(
+        Source(told.value_hash, told.value)
+        for told in found
+        if told.value is not None and told.value_hash is not None and told.payloads is None
+    )
 
 
 def _new_setup(session: Session, call: AnyCall) -> bytes | None:

@@ -12,7 +12,7 @@ from gnl_middleware.errors import GnlError
 
 from . import operations
 from .prepared import execute
-from .protocol import Completed, Intent, Outcome, Task, Verdict, Write
+from .protocol import Completed, Intent, Outcome, Payload, Task, Verdict, Write
 
 _StepWrite = TypeVar("_StepWrite", Intent, Outcome)
 Result = tuple[Write, Any, BaseException | None]
@@ -118,15 +118,15 @@ def _each(write: Completed | Intent) -> Sequence[Write]:
     return (write,) if isinstance(write, Intent) else (write.intent, write.outcome)
 
 
-def _payloads(parts: _Parts) -> list[tuple[str, str, bytes]]:
-    payloads: list[tuple[str, str, bytes]] = []
+def _payloads(parts: _Parts) -> list[Payload]:
+    payloads: list[Payload] = []
     for write in parts.begun:
-        step, setup = write.step, (write if isinstance(write, Intent) else write.intent).setup
-        payloads.append((step.run_id, step.arguments_hash, step.arguments))
-        if setup is not None:
-            payloads.append((step.run_id, codec.content_hash(setup), setup))
+        intent, step = write if isinstance(write, Intent) else write.intent, write.step
+        payloads.append(Payload(step.run_id, step.arguments_hash, step.arguments, intent.sources))
+        if intent.setup is not None:
+            payloads.append(Payload(step.run_id, codec.content_hash(intent.setup), intent.setup))
     return payloads + [
-        (outcome.run_id, outcome.value_hash, outcome.value)
+        Payload(outcome.run_id, outcome.value_hash, outcome.value)
         for outcome in (*[pair.outcome for pair in parts.completed], *parts.outcomes)
         if outcome.value is not None and outcome.value_hash
     ]

@@ -95,7 +95,12 @@ def _add_heads(connection: sa.Connection) -> None:
     _add(connection, "gnl_attempts", sa.Column("links", sa.LargeBinary))
 
 
-MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {1: _to_2}
+def _to_3(connection: sa.Connection) -> None:
+    """Payloads that are stored as what they have besides another one; those from before are all stored whole."""
+    _add(connection, "gnl_blobs", sa.Column("source", sa.Text))
+
+
+MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {1: _to_2, 2: _to_3}
 """What leads from version N to N+1, by N. A new one adds to the end; one that was released never changes."""
 
 

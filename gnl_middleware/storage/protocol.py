@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gnl_middleware import codec
 from gnl_middleware.model import RecordedFailure, ReplyCall, StoredStatus, StoredStep
@@ -98,6 +98,22 @@ class Write:
             self.committer.wake()
 
 
+class Source(NamedTuple):
+    """A payload that another one of the same run may be stored with a part of."""
+
+    hash: str
+    body: bytes
+
+
+class Payload(NamedTuple):
+    """Bytes to store once under their hash; ``sources`` hold long parts of them, if any does."""
+
+    run_id: str
+    hash: str
+    body: bytes
+    sources: tuple[Source, ...] = ()
+
+
 @dataclass(slots=True, eq=False)
 class Intent(Write):
     """The row written before a step runs.
@@ -110,6 +126,7 @@ class Intent(Write):
         setup: What a model is asked with besides its messages, in canonical bytes whose hash the step names; None where it
             is kept already.
         claim: In a run without a lock, seconds for which the try is this worker's if it falls silent.
+        sources: Values of tool steps that a model is told of.
     """
 
     step: StoredStep
@@ -118,6 +135,7 @@ class Intent(Write):
     instead_of: Predecessor | None = None
     setup: bytes | None = None
     claim: float | None = None
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(slots=True, eq=False)

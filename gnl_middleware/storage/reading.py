@@ -21,8 +21,12 @@ from gnl_middleware.model import RecordedFailure, ReplyCall, StoredStep
 from .bounds import failure_bound, late_bound, payload_bound, reason_bound
 from .encryption import is_encrypted
 from .protection import NONE, Protection
-from .rows import SEAL, SEALED_BY_INTENT, SEALED_BY_OUTCOME, failure_mark
+from .rows import SEAL, SEALED_BY_INTENT, SEALED_BY_OUTCOME, SPLICED, failure_mark
 from .schema import steps
+from .splicing import joined
+
+_Stored = tuple[Any, ...]
+"""Body, how it is stored, and hash of a payload."""
 
 LoadedRow = Sequence[Any]
 """The cells of a step with its payloads, in the order of ``LOADED``."""
@@ -30,7 +34,11 @@ LoadedRow = Sequence[Any]
 LOADED = (
     *(column.name for column in steps.c),
     *("side_effects", "expected_steps"),
-    *("arguments_compressed", "arguments_body", "value_compressed", "value_body"),
+    *(
+        f"{payload}_{cell}"
+        for payload in ("arguments", "value")
+        for cell in ("compressed", "body", "source", "source_compressed", "source_body")
+    ),
 )
 """What the query that loads a run gives for each step: its columns, what its run has counted, and its payloads."""
 
@@ -69,6 +77,10 @@ _IDENTITY = _cells("run_id", "key")
 _VALUED = _cells("status", "kind", "policy")
 _BODIES = {
     payload: _cells(f"{payload}_body", f"{payload}_compressed", f"{payload}_hash")
+    for payload in ("arguments", "value")
+}
+_SOURCES = {
+    payload: _cells(f"{payload}_source_body", f"{payload}_source_compressed", f"{payload}_source")
     for payload in ("arguments", "value")
 }
 _HAS_VALUE = _cells("value_hash", "status", "failure")
@@ -121,26 +133,37 @@ def stored_step(row: LoadedRow, protection: Protection = NONE) -> StoredStep:
 
 
 def _body(row: LoadedRow, payload: str, protection: Protection, where: str) -> bytes | None:
-    body, compressed, content_hash = _BODIES[payload](row)
-    if body is None:
+    stored = _BODIES[payload](row)
+    if stored[0] is None:
         return None
-    if isinstance(body, bytes) and is_encrypted(body):
-        payloads, run_id = _HOME(row)
-        body = protection.shown(body, *payload_bound(payloads or run_id, content_hash), where=where)
-    return payload_body(body, compressed, content_hash, payload)
+    payloads, run_id = _HOME(row)
+    home, source = payloads or run_id, None
+    if stored[1] == SPLICED:
+        source = _SOURCES[payload](row)
+    return _shown_body(stored, source, home, protection, where, payload)
 
 
-def payload_body(stored: Any, compressed: Any, content_hash: str, payload: str) -> bytes:
-    """A payload from its row.
+def _shown_body(  # noqa: PLR0917 - of one payload
+    stored: _Stored, source: _Stored | None, home: str, protection: Protection, where: str, payload: str
+) -> bytes:
+    """A payload from its cells, and from those of the one that it is spliced from; both are payloads of the run ``home``.
 
     Raises:
         TypeError: It is stored as something else than bytes.
-        ValueError: It does not match its hash.
+        ValueError: It does not match its hash, or what it is spliced from is gone.
         zlib.error: It cannot be decompressed.
     """
-    if not isinstance(stored, bytes) or compressed not in (0, 1):
-        raise TypeError(f"its {payload} are stored as {type(stored).__name__}")
-    body = zlib.decompress(stored) if compressed else stored
+    body, compressed, content_hash = stored
+    if not isinstance(body, bytes) or compressed not in (0, 1, SPLICED):
+        raise TypeError(f"its {payload} are stored as {type(body).__name__}")
+    if is_encrypted(body):
+        body = protection.shown(body, *payload_bound(home, content_hash), where=where)
+    body = zlib.decompress(body) if compressed else body
+    if compressed == SPLICED:
+        if source is None or source[0] is None:
+            raise ValueError(f"the payload that its {payload} have a part of is gone")
+        # What others are spliced from is whole: there is no chain to follow.
+        body = joined(body, _shown_body(source, None, home, protection, where, f"source of {payload}"))
     if codec.content_hash(body) != content_hash:
         raise ValueError(f"its {payload} does not match its hash")
     return body
@@ -154,11 +177,11 @@ def setup_body(run_id: str, found: sa.RowMapping | None, protection: Protection 
     """
     if found is None:
         return None
-    where, body = f"run {run_id!r}, a model's setup", found["body"]
+    where = f"run {run_id!r}, a model's setup"
+    stored = found["body"], found["compressed"], found["hash"]
+    source = found["source_body"], found["source_compressed"], found["source"]
     try:
-        if isinstance(body, bytes):
-            body = protection.shown(body, *payload_bound(found["run_id"], found["hash"]), where=where)
-        return payload_body(body, found["compressed"], found["hash"], "setup")
+        return _shown_body(stored, source, found["run_id"], protection, where, "setup")
     except (TypeError, ValueError, zlib.error) as error:
         raise JournalCorruptError(where=where, problem=str(error)) from error
 

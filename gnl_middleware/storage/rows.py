@@ -16,13 +16,17 @@ from gnl_middleware.model import RecordedFailure, ReplyCall, StoredStep
 from .bounds import failure_bound, late_bound, payload_bound, reason_bound
 from .encryption import is_encrypted
 from .protection import NONE, Protection
-from .protocol import Completed, Intent, Outcome, StoredRun
+from .protocol import Completed, Intent, Outcome, Payload, StoredRun
 from .schema import steps
+from .splicing import Splice
 
 _Row = dict[str, Any] | sa.RowMapping
 _COMPRESSED_FROM = 1024
 SEAL = 16
 """Characters of the digest that an error begins with."""
+SPLICED = 2
+"""How a payload is stored, beside 0 (as it is) and 1 (compressed): spliced and compressed."""
+
 _RUN_STATUSES = ("running", "paused", "completed", "failed", "blocked", "erased")
 _TOLD_FIRST = (
     *("run_id", "key", "number", "scope", "kind", "name", "reply", "position", "call_id", "side_effect"),
@@ -151,16 +155,24 @@ def completed_row(completed: Completed, protection: Protection = NONE) -> dict[s
     return intent_row(completed.intent, protection) | outcome_row(completed.outcome, protection)
 
 
-def blob_row(run_id: str, content_hash: str, body: bytes, protection: Protection = NONE) -> dict[str, Any]:
-    """A payload as it is stored: compressed where that makes it smaller, and then encrypted."""
-    squeezed = zlib.compress(body, 1) if len(body) >= _COMPRESSED_FROM else body
-    compressed = len(squeezed) < len(body)
-    hidden = protection.hidden(squeezed if compressed else body, *payload_bound(run_id, content_hash))
+def blob_row(payload: Payload, splice: Splice | None, protection: Protection = NONE) -> dict[str, Any]:
+    """A payload as it is stored: compressed where that makes it smaller, and then encrypted.
+
+    Args:
+        payload: The payload.
+        splice: What to store instead of it, and the payload of its run that holds what is left out.
+        protection: Of its journal.
+    """
+    body = payload.body if splice is None else splice.body
+    squeezed = zlib.compress(body, 1) if splice or len(body) >= _COMPRESSED_FROM else body
+    compressed = SPLICED if splice else int(len(squeezed) < len(body))
+    bound = payload_bound(payload.run_id, payload.hash)
     return {
-        "run_id": run_id,
-        "hash": content_hash,
-        "compressed": int(compressed),
-        "body": hidden,
+        "run_id": payload.run_id,
+        "hash": payload.hash,
+        "compressed": compressed,
+        "body": protection.hidden(squeezed if compressed else body, *bound),
+        "source": splice.source if splice else None,
     }
 
 

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """The newest schema that this version of the library reads and writes."""
 
 metadata = sa.MetaData()
@@ -125,8 +125,11 @@ blobs = sa.Table(
     metadata,
     sa.Column("run_id", _text, primary_key=True),
     sa.Column("hash", _text, primary_key=True),
+    # 0 as it is, 1 compressed, 2 spliced and compressed.
     sa.Column("compressed", _integer, nullable=False),
     sa.Column("body", _bytes, nullable=False),
+    # Of one that is spliced: the hash of the payload of the same run, stored whole, that holds what is left out.
+    sa.Column("source", _text),
 )
 
 effects = sa.Table(

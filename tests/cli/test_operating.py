@@ -299,9 +299,9 @@ class TestDatabase:
         """An up-to-date journal stays as it is, and says so."""
         one_run()
 
-        assert json.loads(gnl("db", "upgrade", "--json").output) == {"from": 2, "to": 2}
-        assert gnl("db", "upgrade").output == "Up to date: 2.\n"
-        assert json.loads(gnl("db", "version", "--json").output) == {"found": 2, "supported": 2}
+        assert json.loads(gnl("db", "upgrade", "--json").output) == {"from": 3, "to": 3}
+        assert gnl("db", "upgrade").output == "Up to date: 3.\n"
+        assert json.loads(gnl("db", "version", "--json").output) == {"found": 3, "supported": 3}
 
     def test_an_old_journal_is_brought_up_to_date(self, gnl, journal_path):
         """A journal that version 1 wrote is upgraded once, and its runs are all there."""
@@ -309,7 +309,7 @@ class TestDatabase:
             database.executescript(VERSION_1.read_text(encoding="utf-8"))
 
         assert json.loads(gnl("db", "version", "--json").output)["found"] == 1
-        assert gnl("db", "upgrade").output == "Upgraded from schema version 1 to 2.\n"
+        assert gnl("db", "upgrade").output == "Upgraded from schema version 1 to 3.\n"
         assert sorted(run_ids(gnl("runs", "--json").output)) == ["order-7", "order-8"]
 
 

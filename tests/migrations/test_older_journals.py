@@ -23,6 +23,8 @@ from gnl_middleware.storage.schema import SCHEMA_VERSION
 from tests.workers import programs
 
 OLDER = range(1, SCHEMA_VERSION)
+WITH_HEADS = 2
+"""The version from which on runs have the head of a chain."""
 
 
 def order(journal, run_id, **options):
@@ -167,9 +169,9 @@ def test_migrations_are_one_ordered_list():
     assert sorted(migrate.MIGRATIONS) == list(OLDER)
 
 
-@pytest.mark.parametrize("version", OLDER)
+@pytest.mark.parametrize("version", [each for each in OLDER if each < WITH_HEADS])
 def test_older_runs_get_a_head(older, version):
-    """A run of an older version has no head until an attempt leaves it; from then on one covers all of its rows."""
+    """A run from before there were heads has none until an attempt leaves it; from then on one covers all of its rows."""
     with Journal(older(version)) as journal:
         before = journal.verify_integrity("order-8")
         order(journal, "order-8")
@@ -177,3 +179,15 @@ def test_older_runs_get_a_head(older, version):
 
     assert (before.head, before.problems, before.covered) == (None, (), 0)
     assert (after.problems, after.later, after.covered) == ((), (), len(before.later) + 1)
+
+
+@pytest.mark.parametrize("version", [each for each in OLDER if each >= WITH_HEADS])
+def test_older_heads_still_fit(older, version):
+    """The head that an older version made of a run covers the same rows here, before and after an attempt leaves it."""
+    with Journal(older(version)) as journal:
+        before = journal.verify_integrity("order-8")
+        order(journal, "order-8")
+        after = journal.verify_integrity("order-8")
+
+    assert (before.problems, before.later) == ((), ())
+    assert (after.problems, after.later, after.covered) == ((), (), before.covered + 1)

@@ -15,10 +15,11 @@ from sqlalchemy.dialects import postgresql
 
 from gnl_middleware.storage.prepared import Prepared
 from gnl_middleware.storage.protection import Protection, protection_of
-from gnl_middleware.storage.protocol import Completed, Intent, Outcome
+from gnl_middleware.storage.protocol import Completed, Intent, Outcome, Payload
 from gnl_middleware.storage.rows import (
     SET_BY_COMPLETED,
     SET_BY_OUTCOME,
+    SPLICED,
     blob_row,
     completed_row,
     intent_row,
@@ -26,7 +27,7 @@ from gnl_middleware.storage.rows import (
 )
 from gnl_middleware.storage.schema import blobs, runs, steps
 
-Payloads = Sequence[tuple[str, str, bytes]]
+from .steps import splices
 
 _BEGUN = tuple(name for name in SET_BY_COMPLETED if name not in ("holder", "claimed_until"))
 """What a first try has, but in a run without a lock, whose tries are claimed one by one."""
@@ -40,7 +41,7 @@ def write_at_once(
     connection: sa.Connection,
     begun: Sequence[Intent | Completed],
     ended: Sequence[Outcome],
-    payloads: Payloads,
+    payloads: Sequence[Payload],
 ) -> set[str]:
     """Write first tries whose fence is current, outcomes whose try is still the step's, and payloads; commits by itself.
 
@@ -53,7 +54,7 @@ def write_at_once(
     protection = protection_of(connection)
     parameters = {
         "held": _as_json(sorted({write.step.run_id for write in begun})),
-        "put": _as_json(map(_as_text, (blob_row(*payload, protection) for payload in payloads))),
+        "put": _as_json(_as_text(blob_row(each, next(splices(each), None), protection)) for each in payloads),
         "begun": _as_json(_begun_row(write, protection) for write in begun),
         "ended": _as_json(outcome_row(outcome, protection) for outcome in ended),
     }
@@ -88,17 +89,18 @@ def _statement(at_most: int) -> Prepared:
 
 def _build(at_most: int) -> sa.CompoundSelect[Any]:
     """All parts see the tables as they were before the statement; what one has done reaches another by what it returns."""
+    put, are_whole = _put()
     held = (
         # Nobody takes these runs over until the statement ends; always locked in one order, as everywhere.
         sa.select(runs.c.run_id, runs.c.fence)
-        .where(runs.c.run_id == sa.any_(_held_runs()))
+        .where(runs.c.run_id == sa.any_(_held_runs()), are_whole)
         .order_by(runs.c.run_id)
         .with_for_update(key_share=True)
         .cte("held")
     )
     claimed, finished = _claimed(held), _finished(at_most)
     written = sa.union_all(sa.select(claimed.c.token), sa.select(finished.c.at_token))
-    return written.add_cte(_put(), _counted(claimed))
+    return written.add_cte(put, _counted(claimed))
 
 
 def _held_runs() -> Any:
@@ -106,21 +108,34 @@ def _held_runs() -> Any:
     return sa.func.array(sa.select(names.label("run")).scalar_subquery())
 
 
-def _put() -> sa.CTE:
+def _put() -> tuple[sa.CTE, sa.ColumnElement[bool]]:
+    """The payloads; and whether all that they are spliced from stands whole, without which nothing can be begun."""
     types = {column.name: column.type for column in blobs.c} | {"body": sa.Text()}
-    given = _given("put", types)
+    given, whole = _given("put", types), blobs.alias("w")
+    is_source = (whole.c.run_id == given.c.run_id) & (whole.c.hash == given.c.source)
+    stands = sa.exists().where(is_source, whole.c.compressed != sa.literal_column(str(SPLICED)))
+    fits = given.c.source.is_(None) | stands
     body = sa.func.decode(given.c.body, sa.literal_column("'base64'"))
-    row = [given.c[name] if name != "body" else body.label(name) for name in _PAYLOAD]
-    insert = postgresql.insert(blobs).from_select(list(_PAYLOAD), sa.select(*row))
-    return insert.on_conflict_do_nothing().cte("put")
+    row = [_cell(given, name) if name != "body" else body.label(name) for name in _PAYLOAD]
+    rows = sa.select(*row, fits.label("fits")).cte("given")
+    insert = postgresql.insert(blobs).from_select(
+        list(_PAYLOAD),
+        sa.select(*[_cell(rows, name) for name in _PAYLOAD]).select_from(rows).where(rows.c.fits),
+    )
+    return insert.on_conflict_do_nothing().cte("put"), ~sa.exists().where(~rows.c.fits)
 
 
 def _claimed(held: sa.CTE) -> sa.CTE:
     begun = _given("begun", _types(_BEGUN) | {"held_fence": runs.c.fence.type})
     is_held = (begun.c.run_id == held.c.run_id) & (begun.c.held_fence == held.c.fence)
-    rows = sa.select(*[begun.c[name] for name in _BEGUN]).join(held, is_held)
+    rows = sa.select(*[_cell(begun, name) for name in _BEGUN]).select_from(begun.join(held, is_held))
     insert = postgresql.insert(steps).from_select(list(_BEGUN), rows).on_conflict_do_nothing()
     return insert.returning(steps.c.run_id, steps.c.side_effect, steps.c.token).cte("begun")
+
+
+def _cell(given: Any, name: str) -> sa.ColumnElement[Any]:
+    # Without a label, forty times: see the name of what is given.
+    return sa.literal_column(f"{given.name}.{name}")
 
 
 def _counted(claimed: sa.CTE) -> sa.CTE:

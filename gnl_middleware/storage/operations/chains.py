@@ -7,8 +7,8 @@ import sqlalchemy as sa
 from gnl_middleware.errors import JournalCorruptError, JournalError
 from gnl_middleware.model import Integrity, StoredStep
 from gnl_middleware.storage import chain
-from gnl_middleware.storage.protection import protection_of
 from gnl_middleware.storage.prepared import Prepared
+from gnl_middleware.storage.protection import protection_of
 from gnl_middleware.storage.reading import KEY, check_complete, stored_step
 from gnl_middleware.storage.rows import CHAINED, MARKS
 from gnl_middleware.storage.schema import attempts, resolutions, runs, steps

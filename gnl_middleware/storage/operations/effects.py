@@ -4,7 +4,7 @@ import secrets
 
 import sqlalchemy as sa
 
-from gnl_middleware.storage.protocol import Intent, Outcome, Owner, Predecessor, Verdict
+from gnl_middleware.storage.protocol import Intent, Outcome, Owner, Payload, Predecessor, Verdict
 from gnl_middleware.storage.schema import effects, runs, steps
 
 from .dialects import insert
@@ -67,10 +67,10 @@ def _fence_off(connection: sa.Connection, before: Predecessor) -> None:
 
 def record_shared(connection: sa.Connection, intent: Intent, outcome: Outcome) -> Verdict:
     """Record a call that got the outcome of another one: intent and outcome at once, so that no try is ever open."""
-    put_payloads(connection, [(intent.step.run_id, intent.step.arguments_hash, intent.step.arguments)])
+    put_payloads(connection, [Payload(intent.step.run_id, intent.step.arguments_hash, intent.step.arguments)])
     if claim_steps(connection, [intent]) != 1:
         return explain_claim(connection, intent)
     if outcome.value is not None and outcome.value_hash is not None:
-        put_payloads(connection, [(outcome.run_id, outcome.value_hash, outcome.value)])
+        put_payloads(connection, [Payload(outcome.run_id, outcome.value_hash, outcome.value)])
     finish_steps(connection, [outcome])
     return Verdict.WON

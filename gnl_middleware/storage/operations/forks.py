@@ -10,7 +10,7 @@ from gnl_middleware.lease import shown
 from gnl_middleware.model import StoredStep
 from gnl_middleware.storage.bounds import note_bound
 from gnl_middleware.storage.protection import protection_of
-from gnl_middleware.storage.protocol import Edit, Effect, Forking, Owner
+from gnl_middleware.storage.protocol import Edit, Effect, Forking, Owner, Payload
 from gnl_middleware.storage.rows import whole_row
 from gnl_middleware.storage.schema import blobs, effects, resolutions, run_metadata, runs, steps, tags
 
@@ -105,10 +105,10 @@ def _run_row(
     }
 
 
-def _payloads(step: StoredStep) -> list[tuple[str, str, bytes]]:
-    found = [(step.run_id, step.arguments_hash, step.arguments)]
+def _payloads(step: StoredStep) -> list[Payload]:
+    found = [Payload(step.run_id, step.arguments_hash, step.arguments)]
     if step.value_hash is not None and step.value is not None:
-        found.append((step.run_id, step.value_hash, step.value))
+        found.append(Payload(step.run_id, step.value_hash, step.value))
     return found
 
 
@@ -145,7 +145,7 @@ def effect_owner(connection: sa.Connection, effect: Effect) -> Owner | None:
 
 def shared_with_forks(run_id: str) -> sa.ColumnElement[bool]:
     """The condition under which a payload of ``gnl_blobs`` is one of this run that a step of another run uses."""
-    return (blobs.c.run_id == run_id) & blobs.c.hash.in_(_hashes(steps.c.payloads == run_id))
+    return (blobs.c.run_id == run_id) & blobs.c.hash.in_(_needed(run_id, steps.c.payloads == run_id))
 
 
 def delete_payloads(connection: sa.Connection, run_id: str, keep: Collection[str] = ()) -> int:
@@ -163,19 +163,36 @@ def delete_payloads(connection: sa.Connection, run_id: str, keep: Collection[str
     owners = sa.select(of_run.c.payloads).where(of_run.c.run_id == run_id, of_run.c.payloads.is_not(None))
     found = set(connection.scalars(owners.distinct()))
     hold_runs(connection, {run_id, *found})
-    own = (blobs.c.run_id == run_id) & blobs.c.hash.not_in(keep) & ~shared_with_forks(run_id)
+    kept = [*keep, *connection.scalars(sources_of(run_id, keep))]
+    own = (blobs.c.run_id == run_id) & blobs.c.hash.not_in(kept) & ~shared_with_forks(run_id)
     gone = connection.execute(blobs.delete().where(own)).rowcount
     for owner in found:
         by_this = (steps.c.run_id == run_id) & (steps.c.payloads == owner)
         of_owner = (steps.c.payloads == owner) | ((steps.c.run_id == owner) & steps.c.payloads.is_(None))
         by_another = (steps.c.run_id != run_id) & of_owner
-        its = blobs.c.hash.in_(_hashes(by_this)) & blobs.c.hash.not_in(_hashes(by_another))
+        its = blobs.c.hash.in_(_needed(owner, by_this)) & blobs.c.hash.not_in(_needed(owner, by_another))
         its &= blobs.c.run_id == owner
         gone += connection.execute(blobs.delete().where(its)).rowcount
     return gone
 
 
+def sources_of(run_id: str, hashes: Any) -> sa.Select[tuple[Any]]:
+    """The hashes of what these payloads of a run are spliced from; it is stored whole, so there is no more behind it."""
+    spliced = blobs.alias("spliced")
+    its = (spliced.c.run_id == run_id) & spliced.c.hash.in_(hashes) & spliced.c.source.is_not(None)
+    return sa.select(spliced.c.source).where(its)
+
+
+def _needed(run_id: str, of: sa.ColumnElement[bool]) -> sa.CompoundSelect[tuple[Any]]:
+    """The hashes of the payloads of a run that these steps cannot be read without."""
+    return sa.union(*_asked_and_given(of), sources_of(run_id, _hashes(of)))
+
+
 def _hashes(of: sa.ColumnElement[bool]) -> sa.CompoundSelect[tuple[Any]]:
     """The hashes of the arguments and values of these steps; asked once, not for each payload."""
+    return sa.union(*_asked_and_given(of))
+
+
+def _asked_and_given(of: sa.ColumnElement[bool]) -> tuple[sa.Select[tuple[Any]], sa.Select[tuple[Any]]]:
     values = sa.select(steps.c.value_hash).where(of, steps.c.value_hash.is_not(None))
-    return sa.union(sa.select(steps.c.arguments_hash).where(of), values)
+    return sa.select(steps.c.arguments_hash).where(of), values

@@ -9,7 +9,6 @@ from gnl_middleware.storage.prepared import Prepared
 from gnl_middleware.storage.reading import LoadedRow
 from gnl_middleware.storage.schema import attempts, blobs, resolutions, runs, steps
 
-_ARGUMENTS, _VALUE = blobs.alias("arguments_blob"), blobs.alias("value_blob")
 _AT: sa.BindParameter[Any] = sa.bindparam("at_run")
 # How many rows the run had when its chain was made, those of its attempts and decisions besides: at least so many steps.
 _LINKED = sa.select(sa.func.max(attempts.c.attempt)).where(
@@ -18,23 +17,34 @@ _LINKED = sa.select(sa.func.max(attempts.c.attempt)).where(
 _DECIDED = sa.select(sa.func.count()).select_from(resolutions).where(resolutions.c.run_id == _AT)
 _EXPECTED = runs.c.chain_rows - _LINKED.scalar_subquery() - _DECIDED.scalar_subquery()
 _PAYLOADS = sa.func.coalesce(steps.c.payloads, steps.c.run_id)
-_LOAD = (
-    sa.select(
-        steps,
-        runs.c.side_effects,
-        _EXPECTED.label("expected_steps"),
-        _ARGUMENTS.c.compressed.label("arguments_compressed"),
-        _ARGUMENTS.c.body.label("arguments_body"),
-        _VALUE.c.compressed.label("value_compressed"),
-        _VALUE.c.body.label("value_body"),
+
+
+def with_source(query: sa.Select[Any], payload: sa.FromClause, name: str) -> sa.Select[Any]:
+    """The query with the payload that another one was spliced from, if any: how it is stored, and its body."""
+    source = blobs.alias(f"{name}_blob")
+    found = query.add_columns(
+        source.c.compressed.label(f"{name}_compressed"), source.c.body.label(f"{name}_body")
     )
+    its = (source.c.run_id == payload.c.run_id) & (source.c.hash == payload.c.source)
+    return found.outerjoin(source, its)
+
+
+def _build_load() -> sa.Select[Any]:
     # A run without steps is a row, too: what it has counted must be found.
-    .select_from(runs.outerjoin(steps, steps.c.run_id == runs.c.run_id))
-    .outerjoin(_ARGUMENTS, (_ARGUMENTS.c.run_id == _PAYLOADS) & (_ARGUMENTS.c.hash == steps.c.arguments_hash))
-    .outerjoin(_VALUE, (_VALUE.c.run_id == _PAYLOADS) & (_VALUE.c.hash == steps.c.value_hash))
-    .where(runs.c.run_id == _AT)
-    .order_by(steps.c.number)
-)
+    found = sa.select(steps, runs.c.side_effects, _EXPECTED.label("expected_steps")).select_from(
+        runs.outerjoin(steps, steps.c.run_id == runs.c.run_id)
+    )
+    for name in ("arguments", "value"):
+        payload = blobs.alias(f"{name}_blob")
+        its = (payload.c.run_id == _PAYLOADS) & (payload.c.hash == steps.c[f"{name}_hash"])
+        found = found.outerjoin(payload, its).add_columns(
+            *(payload.c[cell].label(f"{name}_{cell}") for cell in ("compressed", "body", "source"))
+        )
+        found = with_source(found, payload, f"{name}_source")
+    return found.where(runs.c.run_id == _AT).order_by(steps.c.number)
+
+
+_LOAD = _build_load()
 """Gives what ``LOADED`` names, in that order."""
 _RUN = Prepared(lambda _: _LOAD)
 _STEP = Prepared(lambda _: _LOAD.where(steps.c.key == sa.bindparam("at_key")))

@@ -28,7 +28,7 @@ from gnl_middleware.storage.schema import (
 )
 
 from .dialects import time_of
-from .forks import delete_payloads, shared_with_forks
+from .forks import delete_payloads, shared_with_forks, sources_of
 from .runs import condition
 from .shared import with_workers, worker_of
 
@@ -160,6 +160,7 @@ def _removed(connection: sa.Connection, row: sa.RowMapping, removing: Removing) 
     # Once per business key means for ever: what the owner of such a key gave is still asked for by other runs.
     keys = [step["key"] for step in kept]
     hashes = [digest for step in kept for digest in (step["arguments_hash"], step["value_hash"]) if digest]
+    hashes += connection.scalars(sources_of(run_id, hashes)).all()
     gone_steps = (steps.c.run_id == run_id) & steps.c.key.not_in(keys)
     gone_blobs = (blobs.c.run_id == run_id) & blobs.c.hash.not_in(hashes) & ~shared_with_forks(run_id)
     proof = _prove(connection, removing, gone_steps, gone_blobs) | {"run_id": run_id, "steps_kept": len(kept)}

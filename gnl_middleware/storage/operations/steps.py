@@ -1,7 +1,7 @@
 """Steps and their payloads: claimed, finished, blocked, decided and loaded."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,13 +10,14 @@ from gnl_middleware.model import StoredStep
 from gnl_middleware.storage.bounds import late_bound, note_bound, reason_bound
 from gnl_middleware.storage.prepared import Prepared
 from gnl_middleware.storage.protection import protection_of
-from gnl_middleware.storage.protocol import Completed, Intent, Outcome, Verdict
+from gnl_middleware.storage.protocol import Completed, Intent, Outcome, Payload, Verdict
 from gnl_middleware.storage.reading import KEY, check_complete, setup_body, stored_step
 from gnl_middleware.storage.rows import (
     KEPT_ON_RETRY,
     SET_BY_COMPLETED,
     SET_BY_INTENT,
     SET_BY_OUTCOME,
+    SPLICED,
     blob_row,
     completed_row,
     encoded_failure,
@@ -24,10 +25,11 @@ from gnl_middleware.storage.rows import (
     outcome_row,
 )
 from gnl_middleware.storage.schema import blobs, resolutions, runs, steps
+from gnl_middleware.storage.splicing import Splice, spliced
 
 from .chains import check_chain, renew_chain
 from .dialects import insert, time_of
-from .loading import loaded_row, loaded_rows
+from .loading import loaded_row, loaded_rows, with_source
 from .shared import with_claims
 
 
@@ -89,6 +91,15 @@ _PUT_BLOB = Prepared(
 )
 
 
+_WHOLE = Prepared(
+    lambda _: (
+        sa.select(blobs.c.hash)
+        .where(blobs.c.run_id == sa.bindparam("at_run"), blobs.c.hash == sa.bindparam("at_hash"))
+        .where(blobs.c.compressed != sa.literal_column(str(SPLICED)))
+    )
+)
+
+
 def claim_steps(connection: sa.Connection, intents: Sequence[Intent]) -> int:
     """Write intents whose fence is current; how many were written."""
     protection = protection_of(connection)
@@ -127,11 +138,30 @@ def finish_steps(connection: sa.Connection, outcomes: Sequence[Outcome]) -> int:
     return _FINISH.run(connection, [outcome_row(outcome, protection) for outcome in outcomes])
 
 
-def put_payloads(connection: sa.Connection, payloads: Sequence[tuple[str, str, bytes]]) -> None:
-    """Store payloads (run id, hash, bytes) once each."""
+def put_payloads(connection: sa.Connection, payloads: Sequence[Payload]) -> None:
+    """Store payloads once each; one with sources as what it has besides one of them, where that stands whole in its run."""
     if payloads:
         protection = protection_of(connection)
-        _PUT_BLOB.run(connection, [blob_row(*payload, protection) for payload in payloads])
+        rows = [blob_row(each, _splice(connection, each), protection) for each in payloads]
+        _PUT_BLOB.run(connection, rows)
+
+
+def _splice(connection: sa.Connection, payload: Payload) -> Splice | None:
+    """What to store instead of a payload that has a long part in common with another one."""
+    for splice in splices(payload):
+        at = {"at_run": payload.run_id, "at_hash": splice.source}
+        # What is stored is never changed, and what is needed never deleted: one that stands there whole now always will.
+        if _WHOLE.fetch(connection, at):
+            return splice
+    return None
+
+
+def splices(payload: Payload) -> Iterator[Splice]:
+    """What may be stored instead of a payload, where the source stands whole in its run; the largest source first."""
+    for source in sorted(payload.sources, key=lambda each: -len(each.body)):
+        body = spliced(payload.body, source.body) if source.hash != payload.hash else None
+        if body is not None:
+            yield Splice(body, source.hash)
 
 
 def explain_claim(connection: sa.Connection, intent: Intent) -> Verdict:
@@ -173,6 +203,8 @@ def _keep_erased(connection: sa.Connection, run_id: str, content_hash: str) -> N
         (steps.c.run_id == run_id) | (steps.c.payloads == run_id),
         (steps.c.arguments_hash == content_hash) | (steps.c.value_hash == content_hash),
     )
+    source = blobs.alias("spliced")
+    used |= sa.exists().where(source.c.run_id == run_id, source.c.source == content_hash)
     its = (blobs.c.run_id == run_id) & (blobs.c.hash == content_hash)
     connection.execute(blobs.delete().where(its, erased, ~used))
 
@@ -221,7 +253,7 @@ def resolve_step(
     if connection.execute(steps.update().where(undecided).values(change)).rowcount != 1:
         return False
     if outcome.value is not None and outcome.value_hash is not None:
-        put_payloads(connection, [(step.run_id, outcome.value_hash, outcome.value)])
+        put_payloads(connection, [Payload(step.run_id, outcome.value_hash, outcome.value)])
     connection.execute(
         resolutions.insert().values(
             id=audit_id,
@@ -277,6 +309,6 @@ def load_setup(connection: sa.Connection, run_id: str, digest: str) -> bytes | N
     # A fork keeps what it was asked with before the cut where the run that it was made of keeps it.
     shared = sa.select(steps.c.payloads).where(steps.c.run_id == run_id, steps.c.payloads.is_not(None))
     its = (blobs.c.run_id == run_id) | blobs.c.run_id.in_(shared)
-    kept = sa.select(blobs).where(its, blobs.c.hash == digest)
+    kept = with_source(sa.select(blobs), blobs, "source").where(its, blobs.c.hash == digest)
     row = connection.execute(kept).mappings().first()
     return setup_body(run_id, row, protection_of(connection))
