@@ -58,9 +58,14 @@ def write_at_once(
         "begun": _as_json(_begun_row(write, protection) for write in begun),
         "ended": _as_json(outcome_row(outcome, protection) for outcome in ended),
     }
-    # Few texts, since the server plans each anew.
-    at_most = 1 << (max(len(ended), 1) - 1).bit_length()
-    return {token for (token,) in _statement(at_most).fetch(connection, parameters)}
+    runs_held = len({write.step.run_id for write in begun})
+    statement = _statement(_at_most(runs_held), _at_most(len(payloads)), _at_most(len(ended)))
+    return {token for (token,) in statement.fetch(connection, parameters)}
+
+
+def _at_most(number: int) -> int:
+    # Powers of two, since the server plans each text anew.
+    return 1 << (max(number, 1) - 1).bit_length()
 
 
 def _as_text(blob: dict[str, Any]) -> dict[str, Any]:
@@ -83,59 +88,51 @@ def _as_bytea(cell: object) -> str:
 
 
 @cache
-def _statement(at_most: int) -> Prepared:
-    return Prepared(lambda _: _build(at_most))
+def _statement(runs_held: int, payloads: int, ended: int) -> Prepared:
+    return Prepared(lambda _: _build(runs_held, payloads, ended))
 
 
-def _build(at_most: int) -> sa.CompoundSelect[Any]:
+def _build(runs_held: int, payloads: int, ended: int) -> sa.CompoundSelect[Any]:
     """All parts see the tables as they were before the statement; what one has done reaches another by what it returns."""
-    put, are_whole = _put()
+    put, are_whole = _put(payloads)
+    names = sa.func.json_array_elements_text(sa.bindparam("held", type_=postgresql.JSON))
+    of_begun = sa.select(names.label("run")).limit(_limit(runs_held))
     held = (
         # Nobody takes these runs over until the statement ends; always locked in one order, as everywhere.
         sa.select(runs.c.run_id, runs.c.fence)
-        .where(runs.c.run_id == sa.any_(_held_runs()), are_whole)
+        .where(runs.c.run_id.in_(of_begun), are_whole)
         .order_by(runs.c.run_id)
-        .with_for_update(key_share=True)
+        .with_for_update(key_share=True, of=runs)
         .cte("held")
     )
-    claimed, finished = _claimed(held), _finished(at_most)
+    claimed, finished = _claimed(held), _finished(ended)
     written = sa.union_all(sa.select(claimed.c.token), sa.select(finished.c.at_token))
     return written.add_cte(put, _counted(claimed))
 
 
-def _held_runs() -> Any:
-    names = sa.func.json_array_elements_text(sa.bindparam("held", type_=postgresql.JSON))
-    return sa.func.array(sa.select(names.label("run")).scalar_subquery())
-
-
-def _put() -> tuple[sa.CTE, sa.ColumnElement[bool]]:
+def _put(at_most: int) -> tuple[sa.CTE, sa.ColumnElement[bool]]:
     """The payloads; and whether all that they are spliced from stands whole, without which nothing can be begun."""
     types = {column.name: column.type for column in blobs.c} | {"body": sa.Text()}
-    given, whole = _given("put", types), blobs.alias("w")
-    is_source = (whole.c.run_id == given.c.run_id) & (whole.c.hash == given.c.source)
+    all_cells: sa.ColumnElement[Any] = sa.literal_column("*")
+    every = sa.select(all_cells).select_from(_given("put", types))
+    given, whole = every.limit(_limit(at_most)).subquery("p"), blobs.alias("w")
+    is_source = (whole.c.run_id == _cell(given, "run_id")) & (whole.c.hash == _cell(given, "source"))
     stands = sa.exists().where(is_source, whole.c.compressed != sa.literal_column(str(SPLICED)))
-    fits = given.c.source.is_(None) | stands
-    body = sa.func.decode(given.c.body, sa.literal_column("'base64'"))
-    row = [_cell(given, name) if name != "body" else body.label(name) for name in _PAYLOAD]
-    rows = sa.select(*row, fits.label("fits")).cte("given")
-    insert = postgresql.insert(blobs).from_select(
-        list(_PAYLOAD),
-        sa.select(*[_cell(rows, name) for name in _PAYLOAD]).select_from(rows).where(rows.c.fits),
-    )
+    fits = _cell(given, "source").is_(None) | stands
+    body = sa.func.decode(_cell(given, "body"), sa.literal_column("'base64'")).label("body")
+    row = [_cell(given, name) if name != "body" else body for name in _PAYLOAD]
+    rows = sa.select(*row, fits.label("fits")).select_from(given).cte("given")
+    cells = sa.select(*[_cell(rows, name) for name in _PAYLOAD]).select_from(rows).where(rows.c.fits)
+    insert = postgresql.insert(blobs).from_select(list(_PAYLOAD), cells)
     return insert.on_conflict_do_nothing().cte("put"), ~sa.exists().where(~rows.c.fits)
 
 
 def _claimed(held: sa.CTE) -> sa.CTE:
     begun = _given("begun", _types(_BEGUN) | {"held_fence": runs.c.fence.type})
-    is_held = (begun.c.run_id == held.c.run_id) & (begun.c.held_fence == held.c.fence)
+    is_held = (_cell(begun, "run_id") == held.c.run_id) & (_cell(begun, "held_fence") == held.c.fence)
     rows = sa.select(*[_cell(begun, name) for name in _BEGUN]).select_from(begun.join(held, is_held))
     insert = postgresql.insert(steps).from_select(list(_BEGUN), rows).on_conflict_do_nothing()
     return insert.returning(steps.c.run_id, steps.c.side_effect, steps.c.token).cte("begun")
-
-
-def _cell(given: Any, name: str) -> sa.ColumnElement[Any]:
-    # Without a label, forty times: see the name of what is given.
-    return sa.literal_column(f"{given.name}.{name}")
 
 
 def _counted(claimed: sa.CTE) -> sa.CTE:
@@ -151,22 +148,33 @@ def _counted(claimed: sa.CTE) -> sa.CTE:
 
 def _finished(at_most: int) -> sa.CTE:
     given = _given("ended", _types(_CHANGED) | dict.fromkeys(_AT, sa.Text()))
-    # The limit tells the planner how many there are: it takes any such text for a hundred rows, and would rather read a
-    # whole table than look for so many.
-    ended = sa.select(given).limit(sa.literal_column(str(at_most))).subquery("ended")
+    ended = sa.select(given).limit(_limit(at_most)).subquery("ended")
     its = (steps.c.run_id == ended.c.at_run) & (steps.c.key == ended.c.at_key)
     update = steps.update().where(its, steps.c.token == ended.c.at_token)
     changed = {name: ended.c[name] for name in _CHANGED} | {"blocked": sa.null()}
     return update.values(changed).returning(ended.c.at_token).cte("done")
 
 
-def _given(parameter: str, types: dict[str, Any]) -> Any:
+def _given(parameter: str, types: dict[str, Any]) -> sa.TableValuedAlias:
     """Rows that are handed over as one JSON text: each value of its own would take the driver longer."""
     text = sa.bindparam(parameter, type_=postgresql.JSON)
     columns = [sa.column(name, kind) for name, kind in types.items()]
     rows = sa.func.json_to_recordset(text).table_valued(*columns)
     # A short name, a hundred times: the driver reads a text anew each time that has more than 4,096 characters.
     return rows.render_derived(name=parameter[0], with_types=True)
+
+
+def _limit(at_most: int) -> sa.ColumnElement[int]:
+    """Tells the planner how many rows there are in a JSON text.
+
+    It takes any such text for a hundred rows, and would rather read a whole table than look for so many.
+    """
+    return sa.literal_column(str(at_most))
+
+
+def _cell(given: Any, name: str) -> sa.ColumnElement[Any]:
+    # As it is written, without a label: see the name of what is given.
+    return sa.literal_column(f"{given.name}.{name}")
 
 
 def _types(names: Iterable[str]) -> dict[str, Any]:
