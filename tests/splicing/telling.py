@@ -35,8 +35,9 @@ class Agent:
         told: The messages, as the model was told them.
     """
 
-    def __init__(self, *, policy=safe, given=None):
-        self._policy, self._given = policy, given or (lambda number, _told: text(number))
+    def __init__(self, *, policy=safe, given=None, policies=None):
+        self._policy, self._policies = policy, policies or {}
+        self._given = given or (lambda number, _told: text(number))
         self.ran, self.told, self._parts = [], [], []
         self._tell({"role": "user", "content": "please begin"})
 
@@ -87,7 +88,7 @@ class Agent:
 
         call = ToolCall(
             name="search",
-            policy=self._policy,
+            policy=self._policies.get(number, self._policy),
             arguments=asked["args"],
             call_id=asked["id"],
             carrier=digest(reply),

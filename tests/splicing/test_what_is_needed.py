@@ -154,17 +154,21 @@ def test_what_is_to_be_kept_is_kept_whole(journal):
 def test_owner_of_a_once_per_key_stays_readable(journal):
     """Pruning keeps what such a call gave, though it is stored spliced: another run is still answered with it."""
     once = never(once_per="args", window="journal")
-    agent = partial(Agent, policy=once, given=lambda number, told: text(0) if number == 0 else told[1:3])
+    agent = partial(
+        Agent, policies={1: once}, given=lambda number, told: text(0) if number == 0 else told[1:3]
+    )
     given = agent().run(journal, 2)
-    values = [row[0] for row in found(journal, sa.select(steps.c.value_hash).where(steps.c.kind == "tool"))]
-    assert set(values) & set(dict(spliced(journal)))
+    of_owner = sa.select(steps.c.value_hash).where(steps.c.policy == "never")
+    ((value,),) = found(journal, of_owner)
+    source, before = dict(spliced(journal))[value], len(stored(journal))
 
-    journal.prune(older_than=timedelta(0), by="ada")
+    (proof,) = journal.prune(older_than=timedelta(0), by="ada").runs
 
-    assert set(values) <= {row[0] for row in stored(journal)}
+    assert {value, source} <= {row[0] for row in stored(journal)}
+    assert proof.payloads == before - len(stored(journal))
     other = agent()
     assert other.run(journal, 2, run_id="order-8") == given
-    assert [name for name in other.ran if name.startswith("tool")] == []
+    assert [name for name in other.ran if name.startswith("tool")] == ["tool 0"]
 
 
 def test_late_news_takes_no_source(journal):
