@@ -7,6 +7,13 @@ from gnl_openai_agents import DurableRunner
 from tests.openai_agents.scripted import QUIET
 
 
+def let_time_pass(seconds: float) -> None:
+    """Turn on the clock of the event loop that runs here: what waits in it for less has waited long enough."""
+    loop = asyncio.get_running_loop()
+    now = loop.time
+    loop.time = lambda: now() + seconds
+
+
 def run(runner: DurableRunner, *given: Any, **options: Any) -> Any:
     return asyncio.run(runner.run(*given, **{"run_config": QUIET, **options}))
 

@@ -15,7 +15,7 @@ from agents.extensions.memory import SQLAlchemySession
 from gnl_middleware import Done, InterruptedCall, Journal, NotDone, SideEffectRetryBlockedError, never
 from gnl_openai_agents import DurableRunner
 from tests import worlds
-from tests.openai_agents.driving import WAYS
+from tests.openai_agents.driving import WAYS, let_time_pass
 from tests.openai_agents.processes import in_process
 from tests.openai_agents.scripted import agent, call, model, said, turns
 from tests.worlds import DEATH, Log
@@ -129,14 +129,15 @@ def test_what_nothing_can_settle_stops_the_run(tmp_path, way):
 
 def lost(effects: Log, slow: bool) -> Any:
     """A tool whose first call fails after its effect: the answer was lost, or took too long."""
-    options = {"timeout": 0.05} if slow else {}
+    options = {"timeout": 60} if slow else {}
 
     @function_tool(**options)
     async def pay(amount: int) -> str:
         effects.add(f"charged {amount}")
         if len(effects.lines()) == 1:
             if slow:
-                await asyncio.sleep(5)
+                let_time_pass(60)
+                await asyncio.Event().wait()
             raise ConnectionError("response lost after the charge went through")
         return "ok"
 

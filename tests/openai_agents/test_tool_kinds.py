@@ -27,7 +27,7 @@ from pydantic import BaseModel
 
 from gnl_middleware import UnjournaledCallError, UnlabelledToolError, current_step, never, safe
 from gnl_openai_agents import DurableRunner
-from tests.openai_agents.driving import run
+from tests.openai_agents.driving import let_time_pass, run
 from tests.openai_agents.mcp import desk_server
 from tests.openai_agents.origins import Editor, custom_call, patch_call, shell_call, streamable
 from tests.openai_agents.scripted import QUIET, agent, call, effect_tool, outputs, said, turns
@@ -194,10 +194,11 @@ def test_a_timeout_is_what_the_model_is_told(journal, effects, durable):
     """Trap B: a tool that takes too long is told to the model as without us, and the record gives the same text."""
 
     def build() -> Agent[Any]:
-        @function_tool(timeout=0.05)
+        @function_tool(timeout=60)
         async def slow() -> str:
             effects.add("slow")
-            await asyncio.sleep(5)
+            let_time_pass(60)
+            await asyncio.Event().wait()
             return "never"
 
         return agent(turns([call("slow")], [said()]), slow)
@@ -206,7 +207,7 @@ def test_a_timeout_is_what_the_model_is_told(journal, effects, durable):
     first = durable(runner, build(), "go", run_id="order-7")
     again = durable(runner, build(), "go", run_id="order-7", offline=True)
 
-    assert outputs(first)[2] == "output Tool 'slow' timed out after 0.05 seconds."
+    assert outputs(first)[2] == "output Tool 'slow' timed out after 60 seconds."
     assert outputs(again) == outputs(first)
     assert effects.lines() == ["slow"]
 
