@@ -3,7 +3,7 @@
 import pytest
 
 from gnl_middleware import Journal
-from tests.leases.clocks import TurnedClock
+from tests.leases.clocks import SharedClock, TurnedClock
 from tests.storage import writers
 
 
@@ -31,6 +31,12 @@ def open_journal(path):
     yield open_one
     for journal in opened:
         journal.close()
+
+
+@pytest.fixture
+def shared_clock(tmp_path):
+    """A clock of the test and of all its processes, which the test turns."""
+    return SharedClock(tmp_path / "clock")
 
 
 @pytest.fixture

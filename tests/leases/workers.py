@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gnl_middleware import Done, GnlError, Journal, NotDone, current_run, journaled, never
-from tests.leases.clocks import TurnedClock
+from tests.leases.clocks import SharedClock, TurnedClock
 from tests.processes.children import Line
 
 RUN = "order-7"
@@ -108,16 +108,17 @@ def wait(line: Line, path: str) -> None:
             line.say(run.attempt)
 
 
-def block_the_loop(line: Line, path: str, effects: str, lease: float) -> None:
-    """Charge within an event loop that the body blocks until the test says so."""
+def block_the_loop(line: Line, path: str, effects: str, lease: float, clock: str | None = None) -> None:
+    """Charge within an event loop that the body blocks until the test says so; by the machine's clock, or a shared one."""
     shop = Shop(effects, line=line)
+    shared = None if clock is None else SharedClock(clock)
 
     @journaled(replay=never, name="blocking")
     async def blocking() -> str:
         return shop.charge()
 
     async def work() -> None:
-        async with Journal(path).run(RUN, lease=lease):
+        async with Journal(path, clock=shared).run(RUN, lease=lease):
             line.say(await blocking())
             line.say(shop.mail())
 

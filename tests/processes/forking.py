@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 
 from gnl_middleware import Journal, LeaseLostError, journaled, never
+from tests.leases.clocks import TurnedClock
 from tests.processes.children import Line
 
 # Python 3.12 warns of forks with threads; a journal opened before the fork is exactly that.
@@ -110,7 +111,8 @@ def in_the_middle(line: Line, path: str, forks: int) -> None:
 
 def child_leaves_the_run(line: Line, path: str) -> None:
     """A child that falls out of the parent's run, as `sys.exit` lets it, does not give the parent's lease away."""
-    journal = Journal(path)
+    # A clock that stands still: however long the fork takes, the lease is lost to nobody but the child.
+    journal = Journal(path, clock=TurnedClock(frozen=True))
     run = journal.run("order-7", lease=1.0)
     run.__enter__()
     (before,) = journal.runs()
