@@ -10,7 +10,7 @@ from gnl_middleware.identity import idempotency_key
 from tests.functions.crashing import may_die
 from tests.functions.random_program import RUN, World, attempt, die_at_the
 
-SLICE = 20
+SLICE = 13
 WHOLE = 400
 DEATHS = 3
 

@@ -21,8 +21,8 @@ def _check(folder, figures, first, last, *, closed):
 
 @pytest.mark.parametrize("closed", [True, False], ids=["closed", "with-log"])
 def test_damaged_journals(tmp_path, figures, closed):
-    """Three hundred damaged journals: the right value or a typed error that names the place; nothing runs."""
-    _check(tmp_path, figures, 0, 150, closed=closed)
+    """Two hundred damaged journals: the right value or a typed error that names the place; nothing runs."""
+    _check(tmp_path, figures, 0, 100, closed=closed)
 
 
 @pytest.mark.long
