@@ -13,11 +13,11 @@ from gnl_middleware.model import Integrity, StoredStep
 
 from . import operations
 from .address import Address
+from .counters import Counters
 from .gate import Gate
 from .link import Link
 from .protection import NONE, OPTION, Protection
 from .protocol import (
-    Counters,
     Effect,
     Forking,
     Intent,

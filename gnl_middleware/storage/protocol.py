@@ -1,6 +1,5 @@
 """What the floors above ask of the storage, and what they get: values only, no SQL."""
 
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -379,26 +378,6 @@ class Removing:
     now: float
     is_dead: Callable[[str | None], bool]
     scrub: bool = False
-
-
-@dataclass(slots=True)
-class Counters:
-    """What the writer did, counted; syncs per step are promises that tests check.
-
-    Attributes:
-        commits: Transactions that somebody asked for.
-        synced: Those among them that waited for the disk.
-        writes: Writes in them.
-        own_syncs: Syncs of the writer's own accord, of what nobody waits for.
-        loads: Runs read.
-    """
-
-    commits: int = 0
-    synced: int = 0
-    writes: int = 0
-    own_syncs: int = 0
-    loads: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
 def metadata_digests(metadata: Mapping[str, Any]) -> tuple[str, ...]:

@@ -19,10 +19,11 @@ from gnl_middleware import clock
 
 from . import operations
 from .batches import Result, write_at_once, write_batch
+from .counters import Counters
 from .gate import Gate
 from .link import Link
 from .prepared import execute
-from .protocol import Counters, Task, Write
+from .protocol import Task, Write
 
 SYNC_WITHIN = 0.05
 """Seconds within which a commit that nobody waits for reaches the disk."""
