@@ -148,7 +148,7 @@ class ToolCall(Call):
     @property
     def of_equals(self) -> int:
         """Which of the equal carriers in the history it is."""
-        return self.occurrence() if callable(self.occurrence) else self.occurrence
+        return self.occurrence if isinstance(self.occurrence, int) else self.occurrence()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ MARKS = ("setups", "drifted", "blocked", "late")
 """The cells of a step that are noted beside what it is."""
 
 
-def _reader(kind: type, columns: Iterable[str]) -> Callable[[Any], dict[str, Any]]:
+def _reader(kind: type[StoredStep | Outcome], columns: Iterable[str]) -> Callable[[Any], dict[str, Any]]:
     """From a value to its cells by name; None in columns that it has not."""
     names, empty = [field.name for field in fields(kind) if field.name in columns], dict.fromkeys(columns)
     values = attrgetter(*names)
