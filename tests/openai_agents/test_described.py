@@ -1,6 +1,7 @@
 """A model call describes only what is new in its history, and never takes what was changed in place for what it was."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -35,15 +36,28 @@ def descriptions(monkeypatch):
     return described_so_far
 
 
-@pytest.mark.parametrize("kept", ["input", "session"])
-def test_each_message_of_a_run_is_described_once(journal, effects, durable, descriptions, kept):
+@pytest.fixture(params=["input", "session"])
+def options(request):
+    """How the history is kept: by whoever calls, or by a session of the SDK, a new one each time; all are closed in the end."""
+    with contextlib.ExitStack() as opened:
+
+        def chosen():
+            if request.param == "input":
+                return {}
+            session = SQLiteSession("ann")
+            opened.callback(session.close)
+            return {"session": session}
+
+        yield chosen
+
+
+def test_each_message_of_a_run_is_described_once(journal, effects, durable, descriptions, options):
     """However often a model is told a message, it is described once: live, and once more when the run is read back."""
     runner = DurableRunner(journal, policies={"refund": never})
     for attempt in ("live", "read back"):
-        options = {"session": SQLiteSession("ann")} if kept == "session" else {}
         asked = agent(SCRIPT, effect_tool(effects), instructions="Be brief.")
 
-        durable(runner, asked, "refund them all", run_id="run", max_turns=TURNS + 2, **options)
+        durable(runner, asked, "refund them all", run_id="run", max_turns=TURNS + 2, **options())
 
         assert len(descriptions) == 2 * TURNS + 1, attempt
         assert len(effects.lines()) == TURNS

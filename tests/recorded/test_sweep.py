@@ -12,7 +12,7 @@ from tests.recorded.recordings import GRAPHS, NAMES, OF_THE_AGENTS_SDK, STREAMED
 pytestmark = pytest.mark.usefixtures("recorded_traffic")
 
 WAYS = ("sync", "async")
-SLICE = 3
+SLICE = 2
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -19,7 +19,7 @@ def trial(nursery, tmp_path):
     return Sweep(nursery, tmp_path / "runs", everything)
 
 
-@pytest.fixture(params=[pytest.param(2, id="slice"), pytest.param(None, id="whole", marks=pytest.mark.long)])
+@pytest.fixture(params=[pytest.param(1, id="slice"), pytest.param(None, id="whole", marks=pytest.mark.long)])
 def sweep(request, nursery, tmp_path):
     """Sweep over crash points: a few of them in CI, all of them with ``-m long``."""
     choose = everything if request.param is None else a_slice(request.param)
