@@ -91,6 +91,6 @@ def test_turn_of_a_long_run_takes_as_many_steps_as_one_of_a_short_run(tmp_path, 
                 early = calls_of(lambda: turn(conversation))  # noqa: B023 - called at once
                 for _ in range(200):
                     turn(conversation)
-                late = calls_of(lambda: turn(conversation))  # noqa: B023
+                late = calls_of(lambda: turn(conversation))  # noqa: B023 - as above
 
             assert late < 1.5 * early

@@ -132,7 +132,7 @@ def test_lease_must_be_long_enough_to_be_renewed(open_journal):
 
 
 def test_runs_that_join_are_not_renewed_at_once(open_journal):
-    """To open a run renews no lease: with a thousand runs at once, a thousand renewals would follow each opening."""
+    """To open a run renews no lease, neither its own nor those of the runs that are open already."""
     journal = open_journal()
     with journal.run(RUN):
         sent = sent_statements(journal._database())

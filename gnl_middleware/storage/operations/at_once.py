@@ -51,15 +51,14 @@ def write_at_once(
     Raises:
         TypeError: A cell is none that a row can hold.
     """
-    protection = protection_of(connection)
+    protection, held = protection_of(connection), sorted({write.step.run_id for write in begun})
     parameters = {
-        "held": _as_json(sorted({write.step.run_id for write in begun})),
+        "held": _as_json(held),
         "put": _as_json(_as_text(blob_row(each, next(splices(each), None), protection)) for each in payloads),
         "begun": _as_json(_begun_row(write, protection) for write in begun),
         "ended": _as_json(outcome_row(outcome, protection) for outcome in ended),
     }
-    runs_held = len({write.step.run_id for write in begun})
-    statement = _statement(_at_most(runs_held), _at_most(len(payloads)), _at_most(len(ended)))
+    statement = _statement(_at_most(len(held)), _at_most(len(payloads)), _at_most(len(ended)))
     return {token for (token,) in statement.fetch(connection, parameters)}
 
 
